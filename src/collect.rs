@@ -2,6 +2,7 @@
 
 pub mod entries;
 pub mod group;
+mod help;
 mod parts;
 
 use std::collections::BTreeSet;

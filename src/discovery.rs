@@ -3,27 +3,33 @@
 
 mod declared;
 mod documents;
+mod invoked;
 mod line;
+mod samples;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::beneath::{Folder, Kind};
 use crate::error::Result;
-use crate::python_source::commands::{Invocation, Program, commands};
+use crate::python_source::commands::commands;
 use crate::python_source::decoded;
 use crate::record::entry::{Entry, EntryCommand, Origin, Source, Stdin, name_of};
 use crate::record::id::Name;
 use crate::record::trace::{check_path, is_test_path, test_roots};
 use crate::terminal::is_obeyed;
 use declared::Script;
+use invoked::{Programs, main_script};
 use line::{Known, No};
+use samples::Samples;
 
 /// Largest file that is read, in bytes, and of all files together.
 const LARGEST: u64 = 1 << 20;
 const ALL: u64 = 256 << 20;
 /// Most candidates and rejects that are kept.
 const MOST: usize = 2000;
+/// Most commands of documents and tests that have the same program and first word.
+const MOST_ALIKE: usize = 6;
 /// Folders of programs to run as they are.
 const EXAMPLES: [&str; 7] = ["example", "examples", "script", "scripts", "benchmark", "benchmarks", "demo"];
 /// Folders that hold what is not the project's own.
@@ -64,9 +70,17 @@ pub(crate) fn discover(tree: &Folder, installed: Option<&BTreeSet<String>>) -> R
         scripts: scripts.keys().cloned().collect(),
         modules: files.modules(),
         paths: files.paths.clone(),
+        tests: files.readable.keys().filter(|path| files.is_test(path)).cloned().collect(),
+        samples: Samples::new(files.readable.iter().map(|(path, size)| (path.as_str(), *size))),
     };
-    let mut found =
-        Finder { known, scripts, seen: BTreeSet::new(), names: BTreeSet::new(), found: Found::default() };
+    let mut found = Finder {
+        known,
+        scripts,
+        seen: BTreeSet::new(),
+        names: BTreeSet::new(),
+        alike: BTreeMap::new(),
+        found: Found::default(),
+    };
     found.documents(&files);
     found.tests(&files);
     found.examples(&files);
@@ -78,15 +92,15 @@ pub(crate) fn discover(tree: &Folder, installed: Option<&BTreeSet<String>>) -> R
 struct Files<'a> {
     tree: &'a Folder,
     paths: BTreeSet<String>,
-    /// Regular files that are small enough to be read.
-    readable: Vec<String>,
+    /// Regular files that are small enough to be read, with their sizes.
+    readable: BTreeMap<String, u64>,
     /// Folders of tests.
     tests: Vec<String>,
 }
 
 impl<'a> Files<'a> {
     fn of(tree: &'a Folder) -> Result<Self> {
-        let (mut paths, mut readable, mut bytes) = (BTreeSet::new(), Vec::new(), 0);
+        let (mut paths, mut readable, mut bytes) = (BTreeSet::new(), BTreeMap::new(), 0);
         for entry in tree.walk()? {
             let Some(path) = entry.path.to_str().filter(|path| check_path(path).is_ok()) else { continue };
             if path.chars().any(is_obeyed) || path.split('/').any(|part| FOREIGN.contains(&part)) {
@@ -94,11 +108,11 @@ impl<'a> Files<'a> {
             }
             if matches!(entry.kind, Kind::File) && entry.size <= LARGEST && bytes + entry.size <= ALL {
                 bytes += entry.size;
-                readable.push(path.to_owned());
+                readable.insert(path.to_owned(), entry.size);
             }
             paths.insert(path.to_owned());
         }
-        let named = readable.iter().filter(|path| path.ends_with(".py") && is_test_path(path, &[]));
+        let named = readable.keys().filter(|path| path.ends_with(".py") && is_test_path(path, &[]));
         let tests = test_roots(named.map(String::as_str));
         Ok(Files { tree, paths, readable, tests })
     }
@@ -111,6 +125,12 @@ impl<'a> Files<'a> {
     fn text(&self, path: &str) -> Option<String> {
         let bytes = self.tree.read(Path::new(path), LARGEST).ok()?;
         if path.ends_with(".py") { Some(decoded(&bytes)) } else { String::from_utf8(bytes).ok() }
+    }
+
+    /// Options and subcommands that the code declares, tests aside.
+    fn vocabulary(&self) -> BTreeSet<String> {
+        let code = self.readable.keys().filter(|path| path.ends_with(".py") && !self.is_test(path));
+        code.flat_map(|path| commands(&self.text(path).unwrap_or_default()).vocabulary).collect()
     }
 
     /// Names that can be imported: files and folders with Python files of the root and of `src/`.
@@ -129,6 +149,8 @@ struct Finder {
     scripts: BTreeMap<String, Script>,
     seen: BTreeSet<(EntryCommand, Option<String>)>,
     names: BTreeSet<String>,
+    /// How many have the same program and first word.
+    alike: BTreeMap<(String, String), usize>,
     found: Found,
 }
 
@@ -148,7 +170,7 @@ impl Finder {
                 _ => None,
             }
         };
-        let documents = files.readable.iter().filter(is_document);
+        let documents = files.readable.keys().filter(is_document);
         let mut documents: Vec<(Source, &String)> =
             documents.filter_map(|path| Some((of(path)?, path))).collect();
         documents.sort();
@@ -157,7 +179,7 @@ impl Finder {
             for line in documents::lines(&text) {
                 let origin = Origin { source, file: Some(path.clone()), line: Some(line.at) };
                 match line::read(&line.text, &self.known) {
-                    Ok((command, stdin)) => self.add(command, stdin, origin),
+                    Ok((command, stdin)) => self.add_alike(command, stdin, origin),
                     Err(No::Reason(reason)) => self.reject(&line.text, reason, origin),
                     Err(No::Other) => {}
                 }
@@ -167,31 +189,26 @@ impl Finder {
 
     /// The arguments that tests pass to programs.
     fn tests(&mut self, files: &Files<'_>) {
-        for path in files.readable.iter().filter(|path| files.is_test(path)) {
+        let (scripts, samples) = (self.scripts.clone(), self.known.samples.clone());
+        let main = main_script(
+            &scripts,
+            declared::project(&files.text("pyproject.toml").unwrap_or_default()).as_deref(),
+        );
+        let vocabulary = files.vocabulary();
+        let programs = Programs { scripts: &scripts, main, vocabulary: &vocabulary, samples: &samples };
+        for path in files.readable.keys().filter(|path| files.is_test(path)) {
             let text = files.text(path).unwrap_or_default();
             for one in commands(&text).invocations {
                 let origin = Origin { source: Source::Test, file: Some(path.clone()), line: Some(one.line) };
-                let Some(command) = self.command_of(&one) else { continue };
+                let Some(command) = programs.command_of(&one) else { continue };
                 let line = command.line();
-                match line::fits(&command, &self.known) {
-                    Ok(()) => self.add(command, one.input.map(Stdin::Text), origin),
+                match line::fitted(command, &self.known) {
+                    Ok(command) => self.add_alike(command, one.input.map(Stdin::Text), origin),
                     Err(No::Reason(reason)) => self.reject(&line, reason, origin),
                     Err(No::Other) => {}
                 }
             }
         }
-    }
-
-    /// The command that an invocation of a test is.
-    fn command_of(&self, one: &Invocation) -> Option<EntryCommand> {
-        let Program::Object(object) = &one.program else {
-            let words: Vec<String> =
-                std::iter::once("python".to_owned()).chain(one.arguments.clone()).collect();
-            return EntryCommand::of_words(&words).ok();
-        };
-        let mut called = self.scripts.iter().filter(|(_, script)| script.object() == object);
-        let (Some((name, _)), None) = (called.next(), called.next()) else { return None };
-        Some(EntryCommand::Console { name: name.clone(), arguments: one.arguments.clone() })
     }
 
     /// Programs in folders of examples, without arguments.
@@ -202,9 +219,12 @@ impl Finder {
             path.ends_with(".py")
                 && folders.iter().any(|folder| EXAMPLES.contains(folder) || folder.starts_with("demo"))
         };
-        for path in files.readable.iter().filter(is_example) {
-            let Some(line) = commands(&files.text(path).unwrap_or_default()).main_guard else { continue };
+        for path in files.readable.keys().filter(is_example) {
             let is_one = path.split('/').next().is_some_and(|folder| folder.starts_with("example"));
+            let found = commands(&files.text(path).unwrap_or_default());
+            // An example that prints as soon as it is run needs no main guard.
+            let prints = found.prints.filter(|_| is_one && !files.is_test(path));
+            let Some(line) = found.main_guard.or(prints) else { continue };
             let source = if is_one { Source::Example } else { Source::MainGuard };
             let origin = Origin { source, file: Some(path.clone()), line: Some(line) };
             self.add(EntryCommand::Script { path: path.clone(), arguments: Vec::new() }, None, origin);
@@ -213,7 +233,7 @@ impl Finder {
 
     /// Packages that can be run, and console scripts, without arguments.
     fn programs(&mut self, files: &Files<'_>) {
-        for path in &files.readable {
+        for path in files.readable.keys() {
             let inside = path.strip_prefix("src/").unwrap_or(path);
             let Some(package) = inside.strip_suffix("/__main__.py").filter(|_| !files.is_test(path)) else {
                 continue;
@@ -231,19 +251,34 @@ impl Finder {
         }
     }
 
-    fn add(&mut self, command: EntryCommand, stdin: Option<Stdin>, origin: Origin) {
+    /// Adds a candidate, unless there are enough that have the same program and first word.
+    fn add_alike(&mut self, command: EntryCommand, stdin: Option<Stdin>, origin: Origin) {
+        let first = command.arguments().first().map_or("", String::as_str);
+        // Of files the ending counts, of options the name.
+        let first = first.split('=').next().unwrap_or(first);
+        let first = first.rsplit_once('.').map_or(first, |(_, ending)| ending).to_owned();
+        let kind = (command.program().to_owned(), first);
+        if self.alike.get(&kind).is_none_or(|so_far| *so_far < MOST_ALIKE) && self.add(command, stdin, origin)
+        {
+            *self.alike.entry(kind).or_default() += 1;
+        }
+    }
+
+    /// Adds a candidate. Says whether it is a new one.
+    fn add(&mut self, command: EntryCommand, stdin: Option<Stdin>, origin: Origin) -> bool {
         let typed = stdin.as_ref().map(|stdin| format!("{stdin:?}"));
         if self.found.candidates.len() >= MOST || !self.seen.insert((command.clone(), typed)) {
-            return;
+            return false;
         }
         if command.words().iter().any(|word| word.chars().any(is_obeyed)) {
-            return self.reject("", "it has control characters".to_owned(), origin);
+            self.reject("", "it has control characters".to_owned(), origin);
+            return false;
         }
         let plain = name_of(&command);
         let numbered = (2..).map(|number| format!("{plain}-{number}"));
         let mut names = std::iter::once(plain.to_string()).chain(numbered);
         let name = names.find(|name| !self.names.contains(name)).and_then(|name| Name::new(&name).ok());
-        let Some(name) = name else { return };
+        let Some(name) = name else { return false };
         self.names.insert(name.to_string());
         self.found.candidates.push(Entry {
             name,
@@ -257,6 +292,7 @@ impl Finder {
             given: BTreeMap::new(),
             help: Vec::new(),
         });
+        true
     }
 
     fn reject(&mut self, line: &str, reason: String, origin: Origin) {
@@ -301,7 +337,7 @@ mod tests {
             ("src/shop/cli.py", "def main(): pass\nif __name__ == '__main__':\n    main()\n"),
             (
                 "tests/test_cli.py",
-                "def test():\n    main(['buy', 'tea'])\n    runner.invoke(main, ['init'], input='Ada')\n    main(['read', 'missing.csv'])\n    other(['x'])\n",
+                "def test():\n    main(['buy', 'tea'])\n    runner.invoke(main, ['init'], input='Ada')\n    main(['read', 'missing.py'])\n    other(['x'])\n",
             ),
             ("examples/one.py", "if __name__ == '__main__':\n    print(1)\n"),
             ("examples/part.py", "x = 1\n"),
@@ -340,7 +376,7 @@ mod tests {
                 "shop a && shop b | more than one command: `&&` | readme README.md:4",
                 "shop get <name> | `<` has to be filled in | readme README.md:5",
                 "shop --help | --help prints help or a version | readme README.md:6",
-                "shop read missing.csv | the tree has no missing.csv | test tests/test_cli.py:4",
+                "shop read missing.py | the tree has no missing.py | test tests/test_cli.py:4",
             ]
         );
     }

@@ -85,6 +85,8 @@ pub(crate) type Files = BTreeMap<String, File>;
 /// All that is exported.
 #[derive(Debug)]
 pub(crate) struct Collection {
+    /// Commands that are left out, because the dataset does not say what they show.
+    pub(crate) unsaid: Vec<String>,
     /// Name and version of the dataset.
     pub(crate) name: String,
     pub(crate) version: String,

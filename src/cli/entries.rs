@@ -170,10 +170,10 @@ mod tests {
             "pyproject.toml",
             "[project]\nname = \"shop\"\nversion = \"1\"\n[project.scripts]\nshop = \"shop:main\"\n",
         );
-        let blocks: Vec<String> = (0..SHOWN).map(|at| format!("```sh\nshop buy {at}\n```\n")).collect();
+        let blocks: Vec<String> = (0..SHOWN).map(|at| format!("```sh\nshop buy-{at}\n```\n")).collect();
         write("README.md", &blocks.concat());
         let named = named_in(folder.path());
-        assert_eq!(named[0], "shop buy 0 (readme README.md:2)");
+        assert_eq!(named[0], "shop buy-0 (readme README.md:2)");
         assert_eq!((named.len(), named[SHOWN].as_str()), (SHOWN + 1, "and 1 more"));
     }
     use crate::testing::attempts::entry;

@@ -140,6 +140,13 @@ fn print(
             count(collection.commands(), "command")
         ));
     }
+    if !collection.unsaid.is_empty() {
+        terminal::warn(&format!(
+            "{} left out, because the dataset does not say what they show in every attempt: {}",
+            count(collection.unsaid.len(), "command"),
+            terminal::one_line(&collection.unsaid.join(", "))
+        ));
+    }
     let unbuilt = collection.without_images();
     if !unbuilt.is_empty() {
         terminal::warn(&format!(
@@ -156,6 +163,7 @@ fn print(
             "tasks": collection.tasks.len(),
             "solutions": solved,
             "without_variants": planted,
+            "left_out": collection.unsaid,
             "by_own_run_alone": alone,
             "judged_by": collection.judged_by(),
         })),

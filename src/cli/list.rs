@@ -179,7 +179,7 @@ impl Listed for FoundGroup {
     }
 
     fn line(&self) -> String {
-        show::line(self.verdict(), &self.slug, &self.group_id)
+        show::line(&self.verdict(), &self.slug, &self.group_id)
     }
 
     fn cells(&self) -> Vec<String> {

@@ -102,7 +102,7 @@ enum Found<'a> {
 impl Found<'_> {
     fn line(&self) -> String {
         match self {
-            Found::Group(group) => line(group.verdict(), &group.slug, &group.group_id),
+            Found::Group(group) => line(&group.verdict(), &group.slug, &group.group_id),
             Found::Target(target) => line(target.verdict(), &target.slug, &target.target),
             Found::Pair(pair) => line(pair.verdict(), &pair.slug, &pair.golden_commit),
         }

@@ -27,6 +27,9 @@ pub(super) struct TryArguments {
     /// Of more groups, run so many, evenly spread over the files
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// Also run commands of the repository that a person would run, as `gistmill entries` lists them
+    #[arg(long)]
+    entries: bool,
     #[command(flatten)]
     isolation: IsolationArguments,
 }
@@ -37,6 +40,9 @@ pub(super) fn run(arguments: &Arguments, asked: &TryArguments) -> Result<u8> {
     if keys.iter().any(|(key, _)| *key == "path") {
         // Nothing is published, so what is not committed may be looked at as well.
         keys.push(("allow_uncommitted", true.into()));
+    }
+    if asked.entries {
+        keys.push(("entries", "discover".into()));
     }
     let config = place::parse(&place::document(&asked.place.slug(), &keys), Path::new("."))?;
     let job = session::of_config(arguments, config, asked.isolation.isolation)?;

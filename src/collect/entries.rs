@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::help::{self, subcommands};
 use crate::attempt::cold::Cold;
 use crate::beneath::{Folder, Kind};
 use crate::document::suggest::nearest;
 use crate::error::{Error, Result};
 use crate::record::collected::{Collected, Group};
-use crate::record::entry::{Entry, EntryCommand, Stdin};
+use crate::record::entry::{Entry, EntryCommand, Source, Stdin, name_of};
 use crate::record::id::{Name, hash_parts};
+use crate::record::outcome::{CaseResult, Exit};
 
 /// Options that ask a program about itself.
 const ABOUT: [&str; 2] = ["--help", "--version"];
@@ -109,38 +111,172 @@ pub fn join(entries: &mut Vec<Entry>, found: Vec<Entry>, rejects: usize) -> Opti
     ))
 }
 
-/// Adds the entries to what was collected, each with what its program prints as help and as version. `printed` gives the
-/// hash of what an attempt of a case printed.
+/// Adds the entries to what was collected, each with what its program prints as help and as version; where commands are
+/// `looked_for`, with the subcommands that the help of a program names. `printed` gives the hash of what an attempt of a case
+/// printed.
 ///
 /// # Errors
 /// The harness's trouble.
 pub fn add(
     collected: &mut Collected,
-    entries: Vec<Entry>,
+    mut entries: Vec<Entry>,
+    looked_for: bool,
     cold: &Cold<'_>,
-    printed: &dyn Fn(&crate::record::outcome::CaseResult) -> String,
+    printed: &dyn Fn(&CaseResult) -> String,
 ) -> Result<()> {
-    let asked: BTreeMap<Asked, Group> = entries
-        .iter()
-        .flat_map(|entry| {
-            about(entry).into_iter().map(|command| (asked_in(entry, &command), probe(entry, command)))
-        })
-        .collect();
-    let groups: Vec<(usize, &Group)> = asked.values().enumerate().collect();
-    let mut told: Vec<Vec<String>> = vec![Vec::new(); groups.len()];
-    cold.run(&groups, |at, attempt| {
-        let says = attempt.cases.iter().filter(|case| !(case.stdout.is_empty() && case.stderr.is_empty()));
-        told[at].extend(says.map(printed));
-        Ok(())
-    })?;
-    let told: BTreeMap<&Asked, Vec<String>> = asked.keys().zip(told).collect();
+    let mut answers = Answers::default();
+    answers.ask(&entries, cold, printed)?;
+    if looked_for {
+        let more = answers.subcommands(&entries);
+        answers.ask(&more, cold, printed)?;
+        let (named, before) = (more.len(), entries.len());
+        let fit = more.into_iter().filter(|one| !answers.demands(one));
+        join(&mut entries, fit.collect(), 0);
+        if named > 0 {
+            collected.notes.push(format!(
+                "{} named by the help of programs, {} of them can be run without an argument and were not known",
+                crate::text::count(named, "subcommand"),
+                entries.len() - before
+            ));
+        }
+    }
     for entry in entries {
-        let help = help_of(&entry, &told);
+        let help = answers.help_of(&entry);
         let group = Group::of_entry(Entry { help, ..entry });
         collected.node_ids.push(group.group_id.clone());
         collected.groups.push(group);
     }
     Ok(())
+}
+
+/// What programs print about themselves.
+#[derive(Default)]
+struct Answers {
+    /// The hash of it.
+    hashes: BTreeMap<Asked, Vec<String>>,
+    /// The text of it.
+    texts: BTreeMap<Asked, String>,
+}
+
+impl Answers {
+    /// Asks the programs of entries, then the subcommands that they name, what was not asked yet.
+    fn ask(
+        &mut self,
+        entries: &[Entry],
+        cold: &Cold<'_>,
+        printed: &dyn Fn(&CaseResult) -> String,
+    ) -> Result<()> {
+        let probes = |entry: &Entry, about: Vec<EntryCommand>| {
+            let pair = |command: EntryCommand| (asked_in(entry, &command), probe(entry, command));
+            about.into_iter().map(pair).collect::<Vec<_>>()
+        };
+        let of_programs = entries.iter().flat_map(|entry| probes(entry, about(entry)[0].clone()));
+        self.ask_all(of_programs.collect(), cold, printed)?;
+        let named = entries.iter().filter(|entry| self.names_subcommand(entry));
+        let of_subcommands = named.flat_map(|entry| probes(entry, about(entry)[1].clone())).collect();
+        self.ask_all(of_subcommands, cold, printed)
+    }
+
+    /// Whether the help of its program has the first word of an entry.
+    fn names_subcommand(&self, entry: &Entry) -> bool {
+        let help = entry.command.with_arguments(vec![ABOUT[0].to_owned()]);
+        let (Some(first), Some(text)) =
+            (entry.command.arguments().first(), self.texts.get(&asked_in(entry, &help)))
+        else {
+            return false;
+        };
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        text.split(|c| !is_part(c)).any(|word| word == first)
+    }
+
+    fn ask_all(
+        &mut self,
+        mut asked: BTreeMap<Asked, Group>,
+        cold: &Cold<'_>,
+        printed: &dyn Fn(&CaseResult) -> String,
+    ) -> Result<()> {
+        asked.retain(|asked, _| !self.hashes.contains_key(asked));
+        let mut open: Vec<(usize, &Group)> = asked.values().enumerate().collect();
+        let mut told: Vec<Vec<CaseResult>> = vec![Vec::new(); open.len()];
+        // What a busy machine had no time for is asked once more: half an answer is none.
+        for _ in 0..2 {
+            let mut late = BTreeSet::new();
+            cold.run(&open, |at, attempt| {
+                let says =
+                    attempt.cases.iter().filter(|case| !(case.stdout.is_empty() && case.stderr.is_empty()));
+                told[at] = says.cloned().collect();
+                if attempt.exit != Exit::Finished {
+                    late.insert(at);
+                }
+                Ok(())
+            })?;
+            open.retain(|(at, _)| late.contains(at));
+            if open.is_empty() {
+                break;
+            }
+        }
+        for (asked, cases) in asked.into_keys().zip(told) {
+            self.texts.insert(asked.clone(), cases.iter().map(|case| case.stdout.as_str()).collect());
+            self.hashes.insert(asked, cases.iter().map(printed).collect());
+        }
+        Ok(())
+    }
+
+    /// The subcommands that programs name, as entries without further arguments.
+    fn subcommands(&self, entries: &[Entry]) -> Vec<Entry> {
+        let mut programs: BTreeSet<Asked> = BTreeSet::new();
+        let mut found = Vec::new();
+        for entry in entries.iter().filter(|entry| entry.origin.source != Source::Configured) {
+            let help = entry.command.with_arguments(vec![ABOUT[0].to_owned()]);
+            let asked = asked_in(entry, &help);
+            let Some(text) = self.texts.get(&asked).filter(|_| programs.insert(asked.clone())) else {
+                continue;
+            };
+            let of_program = entries.iter().find(|one| {
+                let is_it = one.command.program() == entry.command.program();
+                is_it && one.command.arguments().is_empty() && one.origin.source != Source::Configured
+            });
+            found.extend(subcommands(text).into_iter().map(|one| {
+                let command = entry.command.with_arguments(vec![one.0]);
+                let origin = of_program.unwrap_or(entry).origin.clone();
+                Entry {
+                    name: name_of(&command),
+                    command,
+                    stdin: None,
+                    origin,
+                    help: Vec::new(),
+                    ..entry.clone()
+                }
+            }));
+        }
+        found
+    }
+
+    /// Whether a subcommand cannot be run without an argument, or says nothing of itself.
+    fn demands(&self, entry: &Entry) -> bool {
+        let subcommand = entry.command.arguments().first().cloned();
+        let help = subcommand.into_iter().chain([ABOUT[0].to_owned()]).collect();
+        let asked = asked_in(entry, &entry.command.with_arguments(help));
+        self.texts.get(&asked).is_none_or(|text| text.is_empty() || help::demands(text))
+    }
+
+    /// What the program of an entry, and its subcommand, print about themselves.
+    fn help_of(&self, entry: &Entry) -> Vec<String> {
+        let mut help = BTreeSet::new();
+        for asked in about(entry) {
+            let [told @ .., unknown] = &asked
+                .iter()
+                .map(|command| self.hashes.get(&asked_in(entry, command)))
+                .collect::<Vec<_>>()[..]
+            else {
+                continue;
+            };
+            help.extend(
+                told.iter().filter(|one| *one != unknown).flatten().flat_map(|texts| texts.iter().cloned()),
+            );
+        }
+        help.into_iter().collect()
+    }
 }
 
 /// A command, its folder and its variables: the same words may be another program elsewhere.
@@ -150,35 +286,17 @@ fn asked_in(entry: &Entry, command: &EntryCommand) -> Asked {
     (command.clone(), entry.cwd.clone(), entry.env.clone())
 }
 
-/// What the program of an entry, and its subcommand, print about themselves.
-fn help_of(entry: &Entry, told: &BTreeMap<&Asked, Vec<String>>) -> Vec<String> {
-    let mut help = BTreeSet::new();
-    for asked in about(entry).chunks(ABOUT.len() + 1) {
-        let [told @ .., unknown] =
-            &asked.iter().map(|command| told.get(&asked_in(entry, command))).collect::<Vec<_>>()[..]
-        else {
-            continue;
-        };
-        help.extend(
-            told.iter().filter(|one| *one != unknown).flatten().flat_map(|texts| texts.iter().cloned()),
-        );
-    }
-    help.into_iter().collect()
-}
-
-/// Commands that ask the program of an entry, and its subcommand, about themselves; the last of each asks in vain.
-fn about(entry: &Entry) -> Vec<EntryCommand> {
+/// Commands that ask the program of an entry, and those that ask its subcommand, about themselves; the last of each asks in vain.
+fn about(entry: &Entry) -> [Vec<EntryCommand>; 2] {
     let command = &entry.command;
     if matches!(command, EntryCommand::Code { .. } | EntryCommand::Pytest { .. }) {
-        return Vec::new();
+        return [Vec::new(), Vec::new()];
     }
+    let with = |words: &[&str]| command.with_arguments(words.iter().map(|word| (*word).to_owned()).collect());
     let subcommand = command.arguments().first().filter(|word| !word.starts_with('-'));
-    let prefixes = std::iter::once(Vec::new()).chain(subcommand.map(|word| vec![word.clone()]));
-    let with = |prefix: Vec<String>| {
-        [ABOUT[0], ABOUT[1], UNKNOWN]
-            .map(|option| command.with_arguments(prefix.iter().cloned().chain([option.to_owned()]).collect()))
-    };
-    prefixes.flat_map(with).collect()
+    // It has no version of its own.
+    let of_subcommand = subcommand.map(|word| [ABOUT[0], UNKNOWN].map(|option| with(&[word, option])).into());
+    [[ABOUT[0], ABOUT[1], UNKNOWN].map(|option| with(&[option])).into(), of_subcommand.unwrap_or_default()]
 }
 
 /// An entry that asks.
@@ -193,6 +311,7 @@ fn probe(entry: &Entry, command: EntryCommand) -> Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::entry::Origin;
     use crate::testing::attempts::entry;
 
     #[test]
@@ -246,10 +365,11 @@ mod tests {
 
     #[test]
     fn a_program_and_its_subcommand_are_asked_about_themselves() {
-        let asked = |line: &str| about(&entry(line)).iter().map(EntryCommand::line).collect::<Vec<_>>();
+        let asked =
+            |line: &str| about(&entry(line)).concat().iter().map(EntryCommand::line).collect::<Vec<_>>();
         assert_eq!(
             asked("shop list --all x"),
-            ["--help", "--version", UNKNOWN, "list --help", "list --version", &format!("list {UNKNOWN}")]
+            ["--help", "--version", UNKNOWN, "list --help", &format!("list {UNKNOWN}")]
                 .map(|words| format!("shop {words}"))
         );
         assert_eq!(asked("python -m shop --all").len(), 3);
@@ -260,12 +380,44 @@ mod tests {
     fn a_program_that_does_not_look_at_its_options_prints_no_help() {
         let one = entry("shop list");
         let asked = about(&one);
-        let told = |texts: [&str; 6]| -> Vec<String> {
+        let told = |texts: [&str; 5]| -> Vec<String> {
             let texts = texts.map(|text| vec![text.to_owned()]);
-            let asked: Vec<Asked> = asked.iter().map(|command| asked_in(&one, command)).collect();
-            help_of(&one, &asked.iter().zip(texts).collect())
+            let asked: Vec<Asked> = asked.concat().iter().map(|command| asked_in(&one, command)).collect();
+            Answers { hashes: asked.into_iter().zip(texts).collect(), texts: BTreeMap::new() }.help_of(&one)
         };
-        assert_eq!(told(["help", "1.0", "unknown", "of list", "1.0", "unknown"]), ["1.0", "help", "of list"]);
-        assert!(told(["same"; 6]).is_empty());
+        assert_eq!(told(["help", "1.0", "unknown", "of list", "unknown"]), ["1.0", "help", "of list"]);
+        assert!(told(["same"; 5]).is_empty());
+    }
+
+    #[test]
+    fn subcommands_that_a_help_names_are_entries_where_they_demand_nothing() {
+        let found = |line: &str| {
+            let mut one = entry(line);
+            one.origin =
+                Origin { source: Source::ConsoleScript, file: Some("pyproject.toml".into()), line: Some(4) };
+            one
+        };
+        let all = [
+            Entry { stdin: Some(Stdin::Text("x".into())), ..found("shop buy") },
+            found("shop"),
+            entry("cart"),
+        ];
+        let text = |line: &str, text: &str| (asked_in(&all[0], &entry(line).command), text.to_owned());
+        let help = "Usage: x\n\nCommands:\n  buy   B\n  list  L\n  get   G\n  odd   O\n";
+        let texts = [
+            text("shop --help", help),
+            text("cart --help", help),
+            text("shop buy --help", "Usage: shop buy [OPTIONS]"),
+            text("shop list --help", "Usage: shop list [OPTIONS]"),
+            text("shop get --help", "Usage: shop get [OPTIONS] NAME"),
+        ];
+        let answers = Answers { hashes: BTreeMap::new(), texts: texts.into() };
+        assert!(answers.names_subcommand(&all[0]) && !answers.names_subcommand(&all[1]));
+        let named = answers.subcommands(&all);
+        let lines: Vec<String> = named.iter().map(|one| one.command.line()).collect();
+        assert_eq!(lines, ["shop buy", "shop list", "shop get", "shop odd"], "cart is configured");
+        assert!(named.iter().all(|one| one.stdin.is_none() && one.origin == all[1].origin));
+        let demand: Vec<bool> = named.iter().map(|one| answers.demands(one)).collect();
+        assert_eq!(demand, [false, false, true, true]);
     }
 }

@@ -168,6 +168,11 @@ impl Repository<'_> {
         }
     }
 
+    /// The variants of a group, as far as they are known.
+    pub(super) fn edited(&self, id: &InstanceId) -> Option<&[Variant]> {
+        self.variants.get(id).map(Vec::as_slice)
+    }
+
     /// Whether a group is an instance, or judges one.
     pub(super) fn uses(&self, id: &InstanceId) -> bool {
         self.published.contains(id)
@@ -253,7 +258,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let pinned = &record.pinned;
     let files = traced.totals.files.clone();
     let test = repository.tests.get(&group.instance_id);
-    let edited = repository.variants.get(&group.instance_id).map_or(&[][..], Vec::as_slice);
+    let edited = repository.edited(&group.instance_id).unwrap_or_default();
     let variants = Some(count(edited.len()));
     let mut instance = Instance {
         head: head(repository.family, record, group.instance_id.clone()),
@@ -293,7 +298,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         image: record.image.as_ref().map(|image| image.tag.clone()),
         image_id: record.image.as_ref().map(|image| image.id.clone()),
         code_sha256: Some(traced.code_sha256.clone()),
-        flags: flags(group, edited),
+        flags: flags(group, Some(edited)),
         data_files: group.on_trial.data_files.clone(),
         test_defined_in: group.on_trial.defined_in.clone(),
         variants,
@@ -348,12 +353,12 @@ pub(super) fn head(family: Family, record: &RepositoryEvidence, instance_id: Ins
     }
 }
 
-/// What is special about an instance with these variants.
-fn flags(group: &GroupEvidence, variants: &[Variant]) -> Vec<String> {
+/// What is special about a group with these variants, as far as they are known.
+pub(super) fn flags(group: &GroupEvidence, variants: Option<&[Variant]>) -> Vec<String> {
     let without = match (group.group.entry.is_some(), variants) {
-        (true, []) => Some(CONSTANT),
-        (false, []) => Some(NO_VARIANTS),
-        (false, all) if !all.iter().any(|one| one.refutes_constant) => Some(NO_OTHER_INPUT),
+        (true, Some([])) => Some(CONSTANT),
+        (false, Some([])) => Some(NO_VARIANTS),
+        (false, Some(all)) if !all.iter().any(|one| one.refutes_constant) => Some(NO_OTHER_INPUT),
         _ => None,
     };
     group.flags().into_iter().chain(without.map(str::to_owned)).collect()

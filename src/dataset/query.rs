@@ -3,6 +3,7 @@
 pub(crate) mod pairs;
 pub(crate) mod targets;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -196,12 +197,18 @@ fn nearest_names<'a>(all: impl Iterator<Item = (&'a str, char)>, query: &str) ->
 }
 
 impl FoundGroup {
-    /// The cause, or else the state.
-    pub fn verdict(&self) -> &str {
-        match &self.cause {
-            Some(cause) => cause,
-            None => self.state(),
+    /// The cause, or else the state; with the flag that keeps it from being published, where one does.
+    pub fn verdict(&self) -> Cow<'_, str> {
+        match (&self.cause, self.barrier()) {
+            (Some(cause), _) => cause.into(),
+            (None, Some(flag)) => format!("{} ({flag})", self.state()).into(),
+            (None, None) => self.state().into(),
         }
+    }
+
+    /// The flag that keeps a kept group from being published.
+    fn barrier(&self) -> Option<&'static str> {
+        flag::barrier(&self.flags).filter(|_| self.state() == "unsolvable")
     }
 
     /// `published`, `kept` (and not in the sample), `unsolvable` (kept, and no sample takes it) or `dropped`.
@@ -309,7 +316,8 @@ mod tests {
         let mut one = all.into_iter().find(|group| group.state() == "kept").unwrap();
         assert!(one.describe().contains("  kept, but not in the sample\n"));
         one.flags.push("names-repository-module".to_owned());
-        assert_eq!((one.state(), one.verdict()), ("unsolvable", "unsolvable"));
+        assert_eq!(one.state(), "unsolvable");
+        assert_eq!(one.verdict(), "unsolvable (names-repository-module)");
         let words = "kept, and not published: the test needs a module of the repository by its name (names-repository-module)";
         assert!(one.describe().contains(words), "{}", one.describe());
         one.instance_id = Some("a__b.test-1".to_owned());

@@ -10,6 +10,7 @@ use crate::record::evidence::{AttemptFacts, GroupEvidence};
 use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Method};
 use crate::record::trace::{FunctionCalls, Traced};
+use crate::record::variant::Variant;
 use crate::record::verdict::{Evidence, Verdict};
 use crate::record::world::World;
 
@@ -39,10 +40,12 @@ pub struct GroupRow<'a> {
 }
 
 impl<'a> GroupRow<'a> {
-    /// The row of a group; what its evidence says of `private` places is hidden.
+    /// The row of a group; what its evidence says of `private` places is hidden. `variants` are those it has, as far as is
+    /// known.
     pub fn new(
         record: &Rc<GroupEvidence>,
         (instance, is_used): (Option<&'a Instance>, bool),
+        variants: Option<&[Variant]>,
         private: &Private,
     ) -> Self {
         GroupRow {
@@ -50,7 +53,7 @@ impl<'a> GroupRow<'a> {
             instance,
             is_used,
             cause: record.verdict.cause().map(ToString::to_string),
-            flags: instance.map_or_else(|| record.flags(), |one| one.flags.clone()),
+            flags: instance.map_or_else(|| super::assemble::flags(record, variants), |one| one.flags.clone()),
             evidence: evidence(&record.verdict, private),
             test_class: super::assemble::test_class(record),
             worlds: super::assemble::worlds(&record.attempts),

@@ -68,7 +68,7 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
                 written += 1;
             }
             let used = (instance, repository.uses(&group.instance_id));
-            groups.push(GroupRow::new(&group, used, &private))?;
+            groups.push(GroupRow::new(&group, used, repository.edited(&group.instance_id), &private))?;
             rows::cases(&group, instance).try_for_each(|row| cases.push(row))?;
             rows::attempts(&group).try_for_each(|row| attempts.push(row))?;
             if let Some((_, traces)) = &mut of_gistify {

@@ -38,6 +38,14 @@ pub(super) fn scripts(file: &str, text: &str) -> BTreeMap<String, Script> {
     scripts
 }
 
+/// The name of the project that a `pyproject.toml` declares.
+pub(super) fn project(pyproject: &str) -> Option<String> {
+    let document = pyproject.parse::<toml::Table>().ok()?;
+    let poetry = document.get("tool").and_then(|tool| tool.get("poetry"));
+    let name = |table: &toml::Value| table.get("name")?.as_str().map(str::to_owned);
+    document.get("project").and_then(name).or_else(|| poetry.and_then(name))
+}
+
 type Found = (String, String, u32);
 
 fn entry(line: u32, text: &str) -> Option<Found> {

@@ -66,19 +66,22 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
     found
 }
 
-/// The block that a line opens.
+/// The block that a line opens. One that names no language may be for a shell: its lines say whether they are commands.
 fn opened(trimmed: &str, indent: usize) -> Option<Place> {
     let fence: String = trimmed.chars().take_while(|c| *c == '`' || *c == '~').collect();
     if fence.len() >= 3 {
         let language = trimmed[fence.len()..].trim().trim_start_matches(['{', '.']);
         let language = language.split([' ', ',', '}', ':']).next().unwrap_or_default().to_lowercase();
-        return Some(Place::Fence(fence, SHELLS.contains(&language.as_str())));
+        return Some(Place::Fence(fence, language.is_empty() || SHELLS.contains(&language.as_str())));
+    }
+    if trimmed.ends_with("::") && !trimmed.starts_with("..") {
+        return Some(Place::Directive(indent));
     }
     let directive = trimmed.strip_prefix(".. ")?;
     let (name, language) = directive.split_once("::")?;
     let is_code = matches!(name, "code-block" | "code" | "sourcecode" | "prompt");
     let language = language.trim().split(' ').next().unwrap_or_default();
-    (is_code && SHELLS.contains(&language)).then_some(Place::Directive(indent))
+    (is_code && (language.is_empty() || SHELLS.contains(&language))).then_some(Place::Directive(indent))
 }
 
 /// Takes the commands of a block.
@@ -128,6 +131,13 @@ mod tests {
     fn blocks_of_restructured_text_and_prompts_are_read() {
         let text = "Shop\n====\n\n.. code-block:: console\n   :linenos:\n\n   $ shop a\n   out\n\n   $ shop b\n\nText:\n\n    $ shop c\n\n.. code-block:: python\n\n   shop d\n";
         assert_eq!(found(text), [one(7, "shop a"), one(10, "shop b"), one(14, "shop c")]);
+    }
+
+    #[test]
+    fn a_block_without_a_language_may_be_for_a_shell() {
+        let text = "Run::\n\n    shop a\n    shop b\n\nThen\n\n.. code-block::\n\n   shop c\n";
+        assert_eq!(found(text), [one(3, "shop a"), one(4, "shop b"), one(10, "shop c")]);
+        assert_eq!(found("```\nshop a\n```\nshop b\n"), [one(2, "shop a")]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::samples::{Samples, is_hidden_code};
 use crate::record::entry::{EntryCommand, Stdin};
 use crate::text::command::{Token, is_assignment, tokens};
 
@@ -10,6 +11,9 @@ use crate::text::command::{Token, is_assignment, tokens};
 const PLACEHOLDERS: [&str; 8] = ["<", "…", "...", "YOUR", "your-", "your_", "example.com", "path/to"];
 /// Options after which a program only says what it is.
 const ABOUT: [&str; 4] = ["--help", "-h", "--version", "-V"];
+/// Words in the place of what somebody has to name.
+const NAMES: [&str; 10] =
+    ["FILE", "FILES", "FILENAME", "PATH", "DIR", "DIRECTORY", "COMMAND", "OPTIONS", "NAME", "SRC"];
 
 /// What the tree has.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +24,10 @@ pub(super) struct Known {
     pub(super) modules: BTreeSet<String>,
     /// All paths.
     pub(super) paths: BTreeSet<String>,
+    /// Files of tests.
+    pub(super) tests: BTreeSet<String>,
+    /// What is in the place of files that the tree does not have.
+    pub(super) samples: Samples,
 }
 
 /// Why a line is not a candidate.
@@ -54,14 +62,20 @@ pub(super) fn read(line: &str, known: &Known) -> Result<(EntryCommand, Option<St
         return no("it names an address");
     }
     let (words, stdin) = words(line)?;
+    if let Some(word) = words.iter().find(|word| is_placeholder(word)) {
+        return no(format!("`{word}` has to be filled in"));
+    }
     if words.first().is_some_and(|word| is_assignment(word)) {
         return no("it sets a variable");
     }
     let command = EntryCommand::of_words(&words).map_err(No::Reason)?;
-    fits(&command, known)?;
+    let command = fitted(command, known)?;
     let stdin = match stdin {
         Some(file) if known.paths.contains(&file) => Some(Stdin::File(file)),
-        Some(file) => return no(format!("the tree has no {file}")),
+        Some(file) => match known.samples.named(&file).or_else(|| known.samples.like(&file, &[])) {
+            Some(sample) => Some(Stdin::File(sample.to_owned())),
+            None => return no(format!("the tree has no {file}")),
+        },
         None => None,
     };
     Ok((command, stdin))
@@ -87,11 +101,54 @@ fn words(line: &str) -> Result<(Vec<String>, Option<String>), No> {
     Ok((words, stdin))
 }
 
-/// Whether a command is one of the repository's, and its files exist.
-pub(super) fn fits(command: &EntryCommand, known: &Known) -> Result<(), No> {
+/// Whether a word as a whole is in the place of something.
+fn is_placeholder(word: &str) -> bool {
+    let inside = word.trim_end_matches("...");
+    let inside = [('{', '}'), ('[', ']')]
+        .into_iter()
+        .find_map(|(open, close)| inside.strip_prefix(open)?.strip_suffix(close));
+    NAMES.contains(&word)
+        || inside.is_some_and(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '))
+        })
+}
+
+/// The command, if it is one of the repository's. A file that it names and the tree does not have becomes one that the tree
+/// has, with the same ending; where none has that, it may be what the command writes.
+pub(super) fn fitted(command: EntryCommand, known: &Known) -> Result<EntryCommand, No> {
+    belongs(&command, known)?;
+    let mut arguments = command.arguments().to_vec();
+    if let Some(option) = arguments.iter().find(|word| ABOUT.contains(&word.as_str())) {
+        return no(format!("{option} prints help or a version"));
+    }
+    for at in 0..arguments.len() {
+        let word = &arguments[at];
+        let is_there = word.starts_with('-') || !is_file_name(word) || known.paths.contains(trimmed(word));
+        // What follows an option may be what the command writes.
+        if is_there || at > 0 && arguments[at - 1].starts_with('-') {
+            continue;
+        }
+        let is_elsewhere = word.starts_with(['/', '~']) || word.starts_with("../");
+        let sample = known.samples.named(trimmed(word)).or_else(|| known.samples.like(word, &arguments));
+        match sample.filter(|_| !is_elsewhere) {
+            Some(sample) => sample.clone_into(&mut arguments[at]),
+            None if is_elsewhere || word.contains('/') || is_hidden_code(word) => {
+                return no(format!("the tree has no {word}"));
+            }
+            None => {}
+        }
+    }
+    Ok(command.with_arguments(arguments))
+}
+
+/// Whether the program of a command is one of the repository's.
+fn belongs(command: &EntryCommand, known: &Known) -> Result<(), No> {
     match command {
         EntryCommand::Script { path, .. } if !known.paths.contains(path) => {
             return no(format!("the tree has no {path}"));
+        }
+        EntryCommand::Script { path, .. } if known.tests.contains(path) => {
+            return no(format!("{path} is a file of tests, which are groups"));
         }
         EntryCommand::Script { path, .. } if matches!(path.as_str(), "setup.py" | "manage.py") => {
             return no(format!("{path} builds or manages the project"));
@@ -106,22 +163,6 @@ pub(super) fn fits(command: &EntryCommand, known: &Known) -> Result<(), No> {
         | EntryCommand::Module { .. }
         | EntryCommand::Console { .. }
         | EntryCommand::Pytest { .. } => {}
-    }
-    let arguments = command.arguments();
-    if let Some(option) = arguments.iter().find(|word| ABOUT.contains(&word.as_str())) {
-        return no(format!("{option} prints help or a version"));
-    }
-    let mut before = "";
-    for word in arguments {
-        // What follows an option may be what the command writes.
-        if !before.starts_with('-')
-            && !word.starts_with('-')
-            && is_file_name(word)
-            && !known.paths.contains(trimmed(word))
-        {
-            return no(format!("the tree has no {word}"));
-        }
-        before = word;
     }
     Ok(())
 }
@@ -152,7 +193,16 @@ mod tests {
         Known {
             scripts: set(&["shop"]),
             modules: set(&["shop", "tools"]),
-            paths: set(&["data/in.txt", "data", "tools/report.py", "setup.py"]),
+            paths: set(&[
+                "data/in.txt",
+                "data",
+                "tools/report.py",
+                "setup.py",
+                "data/in.csv",
+                "tests/test_a.py",
+            ]),
+            tests: set(&["tests/test_a.py"]),
+            samples: Samples::new([("data/in.txt", 4), ("data/in.csv", 4)].into_iter()),
         }
     }
 
@@ -166,6 +216,10 @@ mod tests {
             ("python3 -m shop buy tea", "python -m shop buy tea", None),
             ("shop list ./data/", "shop list ./data/", None),
             ("shop buy 1.5 v2", "shop buy 1.5 v2", None),
+            ("shop read missing.csv", "shop read data/in.csv", None),
+            ("shop read here/missing.csv more.csv", "shop read data/in.csv more.csv", None),
+            ("shop fill new.db", "shop fill new.db", None),
+            ("shop < missing.csv", "shop", Some("data/in.csv")),
         ] {
             let stdin = stdin.map(|file: &str| Stdin::File(file.to_owned()));
             let found = read(line, &known()).map(|(command, stdin)| (command.line(), stdin));
@@ -184,13 +238,18 @@ mod tests {
             ("shop get YOUR_NAME", "`YOUR` has to be filled in"),
             ("shop get https://a.b/c", "it names an address"),
             ("shop --help", "--help prints help or a version"),
-            ("shop read missing.csv", "the tree has no missing.csv"),
-            ("shop < missing.csv", "the tree has no missing.csv"),
+            ("shop read missing.py", "the tree has no missing.py"),
+            ("shop read /far/missing.csv", "the tree has no /far/missing.csv"),
+            ("shop read missing/", "the tree has no missing/"),
+            ("shop < missing.db", "the tree has no missing.db"),
+            ("shop read {source_file}", "`{source_file}` has to be filled in"),
+            ("shop read FILE", "`FILE` has to be filled in"),
             ("shop *.txt", "`*` is a glob, which is for a shell to expand"),
             ("python -m pip install shop", "pip is not a module of the repository"),
             ("python -m pytest", "tests are groups, not entries"),
             ("python setup.py install", "setup.py builds or manages the project"),
             ("python other.py", "the tree has no other.py"),
+            ("python tests/test_a.py", "tests/test_a.py is a file of tests, which are groups"),
             ("python -c 'import shop'", "`python -c` is an entry only where it is configured"),
             ("python", "`python` alone waits for input"),
         ] {

@@ -445,7 +445,7 @@ def remove(place):
 def clean_container(tree):
     """Takes away what somebody may have left who worked here: processes of the tree or of its Python, and what Python runs as it
     starts. Only what a package says that it has stays."""
-    mine, one = set(), os.getpid()
+    mine, one = {waited_for()}, os.getpid()
     while one > 1:
         mine.add(one)
         one = int(Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[1])
@@ -463,6 +463,22 @@ def clean_container(tree):
         for place in [*site.glob("*.pth"), site / "sitecustomize.py", site / "usercustomize.py"]:
             if f"{place.name}," not in records and not leads_into(place, tree):
                 remove(place)
+
+
+def waited_for(processes="/proc"):
+    """The process that the first one of the container waits for, as a shell that was given its command line does: the oldest of its
+    children that it names. The container ends with it."""
+    found = []
+    first = Path(processes, "1", "cmdline").read_bytes().replace(b"\0", b" ")
+    for name in filter(str.isdigit, os.listdir(processes)):
+        try:
+            fields = Path(processes, name, "stat").read_text().rpartition(")")[2].split()
+            line = Path(processes, name, "cmdline").read_bytes().replace(b"\0", b" ").strip()
+        except OSError:
+            continue
+        if fields[1] == "1" and line and line in first:
+            found.append((int(fields[19]), int(name)))
+    return min(found)[1] if found else 1
 
 
 def leads_into(place, tree):
@@ -527,6 +543,14 @@ def opened(tree, path, flags):
     finally:
         os.close(folder)
     return os.fdopen(handle, "rb" if flags == os.O_RDONLY else "wb")
+
+
+def inside(tree, path):
+    """Where the links of a path lead to, within the tree."""
+    root, found = os.path.realpath(tree), os.path.realpath(os.path.join(tree, path))
+    if os.path.commonpath([root, found]) != root or found == root:
+        raise OSError("%s leads out of the tree" % path)
+    return os.path.relpath(found, root)
 
 
 def whole(stream):
@@ -673,7 +697,7 @@ class Court:
                     os.fchown(file.fileno(), self.user, self.user)
         asked = (given["stdin"] or "").encode()
         if given["stdin_file"] is not None:
-            with opened(self.tree, given["stdin_file"], os.O_RDONLY) as file:
+            with opened(self.tree, inside(self.tree, given["stdin_file"]), os.O_RDONLY) as file:
                 asked = file.read()
         folder = self.tree / given["cwd"]
         before = state["state"](str(self.tree))

@@ -67,13 +67,23 @@ pub(crate) struct Wanted<'w> {
 /// Usage errors: the dataset has another format, is damaged, or has no instance.
 pub(crate) fn collection(
     dataset: &Dataset,
-    mut instances: Vec<Instance>,
+    instances: Vec<Instance>,
     wanted: &Wanted<'_>,
 ) -> Result<Collection> {
     let prompt = wanted.prompt;
     let manifest = &dataset.manifest;
     if instances.is_empty() {
         return Err(Error::usage(format!("{} has no instance", dataset.directory.display())));
+    }
+    let (unsaid, mut instances): (Vec<Instance>, Vec<Instance>) =
+        instances.into_iter().partition(Instance::is_unsaid_command);
+    let unsaid: Vec<String> = unsaid.into_iter().map(|one| one.instance_id.to_string()).collect();
+    if instances.is_empty() {
+        return Err(Error::usage(
+            "the dataset does not say of any of these commands what it shows in every attempt",
+        )
+        .with_detail(unsaid.join("\n"))
+        .with_hint("build it again with `compare = \"output\"` in [screen]"));
     }
     let folder = dataset.folder()?;
     let (mut tasks, mut environments) = (Vec::new(), BTreeMap::new());
@@ -116,6 +126,7 @@ pub(crate) fn collection(
     let masked = MaskedImages::new();
     Ok(Collection {
         masked,
+        unsaid,
         name: manifest.name.to_string(),
         version: manifest.version.to_string(),
         tasks,

@@ -14,6 +14,8 @@ use crate::dataset::images::PushedImage;
 use crate::dataset::{Dataset, DatasetInput};
 use crate::family::gistify::prompt::Template;
 use crate::record::id::sha256_hex;
+use crate::record::instance::{Expected, Instance};
+use crate::record::outcome::{CommandResult, Outcome};
 use crate::record::prompt::{ExecutionSetting, PromptSettings, Tool};
 use crate::registry::Place;
 use crate::testing::made_up::MadeUp;
@@ -70,6 +72,37 @@ fn repositories_whose_images_cannot_be_built_are_known() {
     let recipe = bench.dataset.directory.join("environments").join(slug.file_name());
     fs_err::remove_file(recipe.join("Dockerfile")).unwrap();
     assert!(lacking().contains(&slug.to_string()), "{before:?}");
+}
+
+/// The instance as a command; its output is known where it is `said`.
+fn as_command(one: &mut Instance, said: bool) {
+    let expected = Expected {
+        case_id: "entry::tables".to_owned(),
+        outcome: Some(Outcome::Passed),
+        exception: None,
+        stdout: said.then(String::new),
+        stderr: said.then(String::new),
+        command: Some(CommandResult::default()),
+    };
+    one.kind = "console".to_owned();
+    one.test_function = "tables".to_owned();
+    one.argv = Some(vec!["shop".to_owned(), "tables".to_owned()]);
+    (one.env, one.watched_files) = (Some(Vec::new()), Some(Vec::new()));
+    one.expected = vec![serde_json::to_string(&expected).unwrap()];
+}
+
+#[test]
+fn a_command_of_which_nothing_is_said_is_left_out_alone() {
+    let bench = Bench::new();
+    let mut instances = bench.dataset.instances().unwrap();
+    as_command(&mut instances[0], false);
+    as_command(&mut instances[1], true);
+    let unsaid = instances[0].instance_id.to_string();
+    let all = collection(&bench.dataset, instances.clone(), &Wanted::default()).unwrap();
+    assert_eq!((all.unsaid, all.tasks.len()), (vec![unsaid.clone()], instances.len() - 1));
+    instances.truncate(1);
+    let error = collection(&bench.dataset, instances, &Wanted::default()).unwrap_err();
+    assert_eq!(error.detail(), Some(unsaid.as_str()));
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {

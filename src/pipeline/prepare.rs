@@ -38,7 +38,7 @@ use crate::machine::Host;
 /// Raised when attempts made by an older version must not be reused.
 const SCREEN_VERSION: &str = "screen-11";
 /// Raised when entries that an older version found, or ran, must not be reused.
-const ENTRIES_VERSION: &str = "entries-2";
+const ENTRIES_VERSION: &str = "entries-3";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {
@@ -257,7 +257,8 @@ impl<'a> Preparation<'a> {
             jobs: self.pipeline.request.jobs,
             ends: &|_| false,
         };
-        collect::entries::add(collected, all, &cold, &screen::command::printed)
+        let looked_for = entries.mode == EntriesMode::Discover;
+        collect::entries::add(collected, all, looked_for, &cold, &screen::command::printed)
     }
 
     /// What importing a file may take: as long as running one of its groups.

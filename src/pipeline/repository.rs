@@ -598,7 +598,8 @@ impl<'a> Repository<'a> {
         };
         let tests = tests_of(work, &published, &ids);
         let edited = |id: &InstanceId| Some((id.clone(), work.variants.of(id)?.to_vec()));
-        let variants = published.iter().filter_map(edited).collect();
+        let untold = ids.iter().filter(|id| work.variants.of(id).is_some_and(<[_]>::is_empty));
+        let variants = published.iter().chain(untold).filter_map(edited).collect();
         let witnesses = BTreeMap::new();
         let family = self.family();
         Ok(Contribution {

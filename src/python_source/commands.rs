@@ -1,21 +1,46 @@
-//! What a Python file says of commands: whether it is one, and with which arguments tests call some.
+//! What a Python file says of commands: whether it is one, which words its programs know, and with which arguments tests
+//! call some.
+
+mod values;
+
+use std::collections::BTreeSet;
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{CmpOp, Expr, ExprCall, Stmt};
+use ruff_python_ast::{CmpOp, Decorator, Expr, ExprCall, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::{LONGEST, STACK, depth};
+pub use values::Argument;
+use values::{Scope, Value};
 
 /// Deepest chain of attributes that is written out.
 const LONGEST_CHAIN: usize = 8;
+/// How often the body of one parametrized function is read, and how often those of one file are.
+const CASES: (usize, usize) = (24, 400);
+/// Parts of names of functions that run a program.
+const RUNNING: [&str; 8] = ["run", "invoke", "cli", "main", "cmd", "command", "exec", "call"];
+/// Calls that are given texts which may look like options, and run nothing.
+const OTHERS: [&str; 6] = ["float", "int", "Decimal", "complex", "Fraction", "param"];
+/// Calls that declare an option, or a subcommand, of a program.
+const DECLARING: [&str; 9] = [
+    "add_argument",
+    "add_option",
+    "option",
+    "Option",
+    "add_parser",
+    "command",
+    "group",
+    "Subcommand",
+    "make_option",
+];
 
-/// A call that passes a literal list of arguments to a program.
+/// A call that passes arguments, which are written out, to a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// 1-based.
     pub line: u32,
     pub program: Program,
-    pub arguments: Vec<String>,
+    pub arguments: Vec<Argument>,
     /// What is typed, where the call says it.
     pub input: Option<String>,
 }
@@ -27,16 +52,27 @@ pub enum Program {
     Object(String),
     /// `sys.executable` with arguments as they are.
     Interpreter,
+    /// A program by its name.
+    Named(String),
+    /// A function whose arguments may be those of a program.
+    Helper,
 }
+
+/// What the parameters of a function mean in one of its cases.
+type Case = Vec<(String, Option<Value>)>;
 
 /// What is found in one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commands {
     /// The line of `if __name__ == "__main__":`.
     pub main_guard: Option<u32>,
+    /// The line of the first call of `print` on the level of the module.
+    pub prints: Option<u32>,
     pub invocations: Vec<Invocation>,
     /// Texts `name = module:object` of lists in `entry_points=…`, each with its line.
     pub scripts: Vec<(u32, String)>,
+    /// Options and subcommands that the file declares.
+    pub vocabulary: BTreeSet<String>,
 }
 
 /// Reads a file; nothing is found in one that is not Python, or too long or too deep.
@@ -48,21 +84,31 @@ pub fn commands(text: &str) -> Commands {
     stacker::grow(STACK, || {
         let Ok(parsed) = ruff_python_parser::parse_module(text) else { return Commands::default() };
         let module = parsed.into_syntax();
-        let mut found = Finder { text, line: 1, at: 0, found: Commands::default() };
+        let mut finder =
+            Finder { text, line: 1, at: 0, scope: Scope::new(), cases: CASES.1, found: Commands::default() };
         for statement in &module.body {
             if let Stmt::If(branch) = statement
                 && is_main_guard(&branch.test)
             {
-                found.found.main_guard.get_or_insert_with(|| line_of(text, branch.start().to_usize()));
+                finder.found.main_guard.get_or_insert_with(|| line_of(text, branch.start().to_usize()));
             }
-            found.visit_stmt(statement);
+            if is_print(statement) {
+                finder.found.prints.get_or_insert_with(|| line_of(text, statement.start().to_usize()));
+            }
+            finder.visit_stmt(statement);
         }
-        found.found
+        finder.found
     })
 }
 
 fn line_of(text: &str, at: usize) -> u32 {
     u32::try_from(text[..at].matches('\n').count() + 1).unwrap_or(u32::MAX)
+}
+
+fn is_print(statement: &Stmt) -> bool {
+    let Stmt::Expr(statement) = statement else { return false };
+    let Expr::Call(call) = &*statement.value else { return false };
+    matches!(&*call.func, Expr::Name(name) if name.id == "print")
 }
 
 fn is_main_guard(test: &Expr) -> bool {
@@ -77,19 +123,6 @@ fn is_main_guard(test: &Expr) -> bool {
 fn literal(expression: &Expr) -> Option<String> {
     match expression {
         Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
-        _ => None,
-    }
-}
-
-/// The texts of a list or tuple of literals.
-fn literals(expression: &Expr) -> Option<Vec<String>> {
-    elements(expression)?.iter().map(literal).collect()
-}
-
-fn elements(expression: &Expr) -> Option<&[Expr]> {
-    match expression {
-        Expr::List(list) => Some(&list.elts),
-        Expr::Tuple(tuple) => Some(&tuple.elts),
         _ => None,
     }
 }
@@ -136,6 +169,9 @@ struct Finder<'a> {
     /// The line of a place that was looked up, so that the text is gone through once.
     line: u32,
     at: usize,
+    scope: Scope,
+    /// How many bodies of parametrized functions may still be read.
+    cases: usize,
     found: Commands,
 }
 
@@ -153,30 +189,99 @@ impl Finder<'_> {
         let Some(name) = chain(&call.func) else { return };
         let last = name.rsplit('.').next().unwrap_or(&name);
         let positional = &call.arguments.args;
-        let input = call.arguments.find_keyword("input").and_then(|keyword| literal(&keyword.value));
+        let value = |expression: &Expr| self.scope.value(expression).and_then(Value::list);
         let (program, arguments) = match last {
             "invoke" => {
                 let program = positional.first().and_then(chain);
                 let given = positional.get(1).or(call.arguments.find_keyword("args").map(|one| &one.value));
-                (program.as_deref().map(object), given.and_then(literals))
-            }
-            "run" | "check_output" | "check_call" | "call" | "Popen" => {
-                let words = positional.first().and_then(elements);
-                let Some([first, rest @ ..]) = words else { return };
-                if chain(first).as_deref() != Some("sys.executable") {
-                    return;
+                match (program, given) {
+                    (Some(program), Some(given)) => (object(&program), value(given)),
+                    _ => (Program::Helper, self.words_of(call)),
                 }
-                (Some(Program::Interpreter), rest.iter().map(literal).collect())
             }
+            "run" | "check_output" | "check_call" | "call" | "Popen" => match self.started(call) {
+                Some((program, words)) => (program, Some(words)),
+                None => (Program::Helper, self.words_of(call)),
+            },
             "main" | "cli" | "run_main" => {
-                let given = positional.first().filter(|_| positional.len() == 1).and_then(literals);
-                (Some(object(&name)), given)
+                let given = positional.first().filter(|_| positional.len() == 1).and_then(value);
+                (object(&name), given)
             }
-            _ => return,
+            _ if DECLARING.contains(&last) || OTHERS.contains(&last) => return,
+            _ => {
+                let words = self.words_of(call);
+                let lower = last.to_lowercase();
+                let runs = RUNNING.iter().any(|part| lower.contains(part));
+                let is_option = |words: &Vec<Argument>| matches!(words.first(), Some(Argument::Text(word)) if word.len() > 1 && word.starts_with('-'));
+                (Program::Helper, words.filter(|words| runs || is_option(words)))
+            }
         };
-        if let (Some(program), Some(arguments)) = (program, arguments) {
-            let line = self.line(call.start().to_usize());
-            self.found.invocations.push(Invocation { line, program, arguments, input });
+        let Some(arguments) = arguments.filter(|words| program != Program::Helper || !words.is_empty())
+        else {
+            return;
+        };
+        let typed = ["input", "stdin"].into_iter().find_map(|name| call.arguments.find_keyword(name));
+        let input = typed.and_then(|keyword| self.scope.text(&keyword.value));
+        let line = self.line(call.start().to_usize());
+        let invocation = Invocation { line, program, arguments, input };
+        if !self.found.invocations.contains(&invocation) {
+            self.found.invocations.push(invocation);
+        }
+    }
+
+    /// The words that a call passes on: those of its first list, or all that it is given.
+    fn words_of(&self, call: &ExprCall) -> Option<Vec<Argument>> {
+        let positional = &call.arguments.args;
+        if let Some(list) = positional.first().and_then(|first| self.scope.value(first)).and_then(Value::list)
+        {
+            return Some(list);
+        }
+        positional.iter().map(|one| self.scope.value(one).and_then(Value::one)).collect()
+    }
+
+    /// The program that a call starts as a process, and its arguments.
+    fn started(&self, call: &ExprCall) -> Option<(Program, Vec<Argument>)> {
+        let elements = match call.arguments.args.first()? {
+            Expr::List(list) => &list.elts,
+            Expr::Tuple(tuple) => &tuple.elts,
+            _ => return None,
+        };
+        let [first, rest @ ..] = &elements[..] else { return None };
+        let program = match chain(first).as_deref() {
+            Some("sys.executable") => Program::Interpreter,
+            _ => Program::Named(self.scope.text(first)?),
+        };
+        let mut words = Vec::new();
+        for one in rest {
+            match one {
+                Expr::Starred(starred) => words.extend(self.scope.value(&starred.value)?.list()?),
+                _ => words.push(self.scope.value(one)?.one()?),
+            }
+        }
+        Some((program, words))
+    }
+
+    /// Options and subcommands that a call declares.
+    fn declared(&mut self, call: &ExprCall) {
+        let Some(name) = chain(&call.func) else { return };
+        if DECLARING.contains(&name.rsplit('.').next().unwrap_or(&name)) {
+            let given = call.arguments.args.iter().filter_map(literal);
+            let words = given.flat_map(|text| text.split('/').map(str::to_owned).collect::<Vec<_>>());
+            self.found.vocabulary.extend(words.filter(|word| !word.is_empty()));
+        }
+    }
+
+    /// A function that is a subcommand by its decorator.
+    fn subcommand(&mut self, function: &StmtFunctionDef) {
+        let is_command = |decorator: &Decorator| {
+            let called = match &decorator.expression {
+                Expr::Call(call) => &*call.func,
+                other => other,
+            };
+            chain(called).is_some_and(|name| matches!(name.rsplit('.').next(), Some("command" | "group")))
+        };
+        if function.decorator_list.iter().any(is_command) {
+            self.found.vocabulary.insert(function.name.as_str().replace('_', "-"));
         }
     }
 
@@ -189,16 +294,111 @@ impl Finder<'_> {
             .filter(|item| item.key.as_ref().and_then(literal).as_deref() == Some("console_scripts"))
         {
             let line = self.line(item.value.start().to_usize());
-            let texts = literals(&item.value).into_iter().flatten();
-            self.found.scripts.extend(texts.map(|text| (line, text)));
+            let list = self.scope.value(&item.value).and_then(Value::list);
+            self.found.scripts.extend(list.into_iter().flatten().filter_map(|one| match one {
+                Argument::Text(text) => Some((line, text)),
+                Argument::File(_) => None,
+            }));
         }
+    }
+
+    /// What the parameters of a function mean in each of its cases; one case without meanings where nothing is said.
+    fn cases(&self, function: &StmtFunctionDef) -> Vec<Case> {
+        let mut all = vec![Vec::new()];
+        for decorator in &function.decorator_list {
+            let Some(rows) = self.rows(decorator) else { continue };
+            let both = all.iter().flat_map(|one| rows.iter().map(move |row| [&one[..], &row[..]].concat()));
+            all = both.take(CASES.0).collect();
+        }
+        all
+    }
+
+    /// What `@pytest.mark.parametrize(names, values)` says, row by row.
+    fn rows(&self, decorator: &Decorator) -> Option<Vec<Case>> {
+        let Expr::Call(call) = &decorator.expression else { return None };
+        if chain(&call.func)?.rsplit('.').next() != Some("parametrize") {
+            return None;
+        }
+        let [names, values, ..] = &call.arguments.args[..] else { return None };
+        let names: Vec<String> = match self.scope.value(names)? {
+            Value::One(Argument::Text(text)) => text.split(',').map(|name| name.trim().to_owned()).collect(),
+            Value::One(Argument::File(_)) => return None,
+            Value::List(list) => list
+                .into_iter()
+                .filter_map(|one| match one {
+                    Argument::Text(text) => Some(text),
+                    Argument::File(_) => None,
+                })
+                .collect(),
+        };
+        let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        let rows = elements(values)?.iter().take(CASES.0);
+        let rows = rows.map(|row| {
+            let of_param = match row {
+                Expr::Call(call) if chain(&call.func).is_some_and(|name| name.ends_with("param")) => {
+                    Some(&call.arguments.args[..])
+                }
+                _ => None,
+            };
+            let row = match (of_param, &names[..]) {
+                (Some(given), _) => given.iter().collect::<Vec<_>>(),
+                (None, [_]) => vec![row],
+                (None, _) => elements(row).unwrap_or_default().iter().collect(),
+            };
+            names.iter().cloned().zip(row.into_iter().map(|one| self.scope.value(one))).collect()
+        });
+        Some(rows.collect())
+    }
+}
+
+fn elements(expression: &Expr) -> Option<&[Expr]> {
+    match expression {
+        Expr::List(list) => Some(&list.elts),
+        Expr::Tuple(tuple) => Some(&tuple.elts),
+        _ => None,
     }
 }
 
 impl<'a> Visitor<'a> for Finder<'_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        match statement {
+            Stmt::FunctionDef(function) => {
+                self.subcommand(function);
+                function.decorator_list.iter().for_each(|decorator| self.visit_decorator(decorator));
+                for case in self.cases(function) {
+                    let Some(left) = self.cases.checked_sub(1).filter(|_| !case.is_empty()).or(
+                        // A body without cases is read in any case.
+                        case.is_empty().then_some(self.cases),
+                    ) else {
+                        break;
+                    };
+                    self.cases = left;
+                    self.scope.enter();
+                    function.parameters.iter().for_each(|one| self.scope.bind(one.name(), None));
+                    for (name, value) in case {
+                        self.scope.bind(&name, value);
+                    }
+                    self.visit_body(&function.body);
+                    self.scope.leave();
+                }
+            }
+            Stmt::Assign(assign) => {
+                visitor::walk_stmt(self, statement);
+                let value = self.scope.value(&assign.value);
+                for target in &assign.targets {
+                    if let Expr::Name(name) = target {
+                        self.scope.bind(name.id.as_str(), value.clone());
+                    }
+                }
+            }
+            _ => visitor::walk_stmt(self, statement),
+        }
+    }
+
     fn visit_expr(&mut self, expression: &'a Expr) {
         if let Expr::Call(call) = expression {
             self.call(call);
+            self.declared(call);
             self.scripts(call);
         }
         visitor::walk_expr(self, expression);
@@ -206,61 +406,4 @@ impl<'a> Visitor<'a> for Finder<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn literal_lists_that_tests_pass_to_programs_are_found() {
-        let text = r#"
-def test_cli():
-    CliRunner().invoke(cli.cli, ["tables", "a.db"], input="x")
-    runner.invoke(main, args=("b",))
-    main(["c", "--d"])
-    subprocess.run([sys.executable, "-m", "shop", "e"], check=True)
-    shop.main(["f"])
-    runner.invoke(cli, ["g", path])
-    main(sys.argv)
-    main(["h"], 1)
-    subprocess.run(["ls", "-l"])
-"#;
-        let found: Vec<(u32, String, String, Option<String>)> = commands(text)
-            .invocations
-            .into_iter()
-            .map(|one| {
-                let program = match one.program {
-                    Program::Object(name) => name,
-                    Program::Interpreter => "python".to_owned(),
-                };
-                (one.line, program, one.arguments.join(" "), one.input)
-            })
-            .collect();
-        let one = |line, program: &str, words: &str| (line, program.to_owned(), words.to_owned(), None);
-        assert_eq!(
-            found,
-            [
-                (3, "cli".to_owned(), "tables a.db".to_owned(), Some("x".to_owned())),
-                one(4, "main", "b"),
-                one(5, "main", "c --d"),
-                one(6, "python", "-m shop e"),
-                one(7, "main", "f"),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_main_guard_is_one_on_the_level_of_the_module() {
-        assert_eq!(commands("x = 1\nif __name__ == '__main__':\n    main()\n").main_guard, Some(2));
-        assert_eq!(commands("if '__main__' == __name__: pass\n").main_guard, Some(1));
-        for text in
-            ["def f():\n    if __name__ == '__main__': pass\n", "if __name__ != '__main__': pass\n", "(", ""]
-        {
-            assert_eq!(commands(text).main_guard, None, "{text}");
-        }
-    }
-
-    #[test]
-    fn scripts_of_a_setup_file_are_read_where_they_are_literal() {
-        let text = "setup(\n  entry_points={'console_scripts': ['a = b:c', 'd=e:f'], 'x': ['y']},\n)\nsetup(entry_points=z)\n";
-        assert_eq!(commands(text).scripts, [(2, "a = b:c".to_owned()), (2, "d=e:f".to_owned())]);
-    }
-}
+mod tests;

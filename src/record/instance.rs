@@ -236,6 +236,16 @@ impl Instance {
     }
 }
 
+impl Instance {
+    /// Whether it is a command of which the dataset does not say what it shows: attempts may show it differently where only
+    /// outcomes are compared.
+    pub fn is_unsaid_command(&self) -> bool {
+        let said = |one: Expected| one.stdout.is_some() && one.stderr.is_some() && one.command.is_some();
+        let expected = self.expected.first().and_then(|text| serde_json::from_str::<Expected>(text).ok());
+        !self.is_test() && !expected.is_some_and(said)
+    }
+}
+
 impl Deref for Instance {
     type Target = Head;
 
@@ -285,7 +295,7 @@ pub struct Contribution {
     pub published: BTreeSet<InstanceId>,
     /// Where they were asked for; also of groups that are not published for want of one.
     pub witnesses: BTreeMap<InstanceId, Witness>,
-    /// Edited texts of the tests of what is published.
+    /// Edited texts of the tests of what is published; none of what is not published for want of one.
     pub variants: BTreeMap<InstanceId, Vec<Variant>>,
     /// The sources of their tests, where they were found.
     pub tests: BTreeMap<InstanceId, TestSource>,

@@ -90,6 +90,7 @@ pub(crate) fn collection(
         Some((task.id.clone(), image(&task.slug, &parts.each_ref().map(String::as_str))))
     };
     Ok(Collection {
+        unsaid: Vec::new(),
         masked: tasks.iter().filter_map(named).collect(),
         name: manifest.name.to_string(),
         version: manifest.version.to_string(),

@@ -92,6 +92,7 @@ pub(crate) fn collection(
             ));
     }
     Ok(Collection {
+        unsaid: Vec::new(),
         masked: MaskedImages::new(),
         name: manifest.name.to_string(),
         version: manifest.version.to_string(),

@@ -1,6 +1,6 @@
 //! Other input for the commands of one repository, each run in the original tree until it is known what it shows there.
 //!
-//! It is of use where every run shows the same, and something else than the command does, ends as the command does, and
+//! It is of use where every run, in another world too, shows the same, and something else than the command does, ends as the command does, and
 //! runs nothing of the repository that does not run for the command: then a file that has what the command needs shows the
 //! same, too. So an answer that was recorded differs from one that is worked out.
 
@@ -21,6 +21,7 @@ use crate::record::entry::{Entry, Stdin};
 use crate::record::outcome::{Attempt, CaseResult, Compare, Exit};
 use crate::record::trace::check_path;
 use crate::record::variant::{Given, Variant, VariantCase, VariantKind, Variation};
+use crate::record::world::World;
 use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
 use crate::runner::protocol::{Manner, TraceMode};
 use crate::score::{Masks, compare};
@@ -99,7 +100,7 @@ impl Inputs<'_> {
     fn look(&self, commands: &mut [Command<'_>]) -> Result<()> {
         let groups: Vec<Group> = commands.iter().map(|one| Group::of_entry(one.entry.clone())).collect();
         let imports = (0..groups.len()).map(|at| Import::of_command(at, &[WATCHED, WATCHED])).collect();
-        self.each(&groups, imports, |at, _, seen| {
+        self.each(&self.base(), &groups, imports, |at, _, seen| {
             if let Some(execution) = seen.execution {
                 let command = &mut commands[at];
                 command.opened.extend(execution.opened);
@@ -124,7 +125,7 @@ impl Inputs<'_> {
             wanted.iter().map(|(at, _, given)| group_with(commands[*at].entry, given)).collect();
         let imports = (0..groups.len()).map(|at| Import::of_command(at, &MANNERS)).collect();
         let mut trials: Vec<Trial> = wanted.iter().map(|_| Trial::default()).collect();
-        self.each(&groups, imports, |at, manner, seen| {
+        self.each(&self.base(), &groups, imports, |at, manner, seen| {
             let trial = &mut trials[at];
             trial.shown.push(named(seen.attempt, commands[wanted[at].0].entry));
             if manner == WATCHED {
@@ -135,9 +136,17 @@ impl Inputs<'_> {
             }
         })?;
         let masks = Masks { modules: &self.code.modules, files: &self.code.sources, test_module: "" };
+        let mut found = Vec::new();
         for ((at, kind, given), trial) in wanted.into_iter().zip(trials) {
+            if let Some(shows) = commands[at].shows(&given, &trial, &masks, self.lab.compare) {
+                let hash = trial.shown.first().map(|first| first.shown(self.lab.compare));
+                found.push((at, kind, given, shows, hash));
+            }
+        }
+        let elsewhere = self.elsewhere(commands, found.iter().map(|(at, _, given, ..)| (*at, given)))?;
+        for ((at, kind, given, shows, hash), seen) in found.into_iter().zip(elsewhere) {
             let command = &mut commands[at];
-            if let Some(shows) = command.shows(&given, &trial, &masks, self.lab.compare) {
+            if seen == hash {
                 let case = VariantCase {
                     case: command.entry.name.to_string(),
                     outcome: shows.outcome,
@@ -159,8 +168,34 @@ impl Inputs<'_> {
         Ok(())
     }
 
+    /// What input shows in the world in which everything differs, each once.
+    fn elsewhere<'g>(
+        &self,
+        commands: &[Command<'_>],
+        inputs: impl Iterator<Item = (usize, &'g Given)>,
+    ) -> Result<Vec<Option<String>>> {
+        let (owners, groups): (Vec<usize>, Vec<Group>) =
+            inputs.map(|(at, given)| (at, group_with(commands[at].entry, given))).unzip();
+        let imports = (0..groups.len()).map(|at| Import::of_command(at, &[PLAIN])).collect();
+        let mut shown = vec![None; groups.len()];
+        let mut world = self.lab.world(&World::Everything)?;
+        world.setting.world.probe = Some(self.file.to_owned());
+        self.each(&world, &groups, imports, |at, _, seen| {
+            let attempt = named(seen.attempt, commands[owners[at]].entry);
+            shown[at] = Some(attempt.shown(self.lab.compare));
+        })?;
+        Ok(shown)
+    }
+
+    fn base(&self) -> WorldSetting {
+        let mut setting = self.lab.setting.clone();
+        setting.world.probe = Some(self.file.to_owned());
+        WorldSetting::base(&setting)
+    }
+
     fn each(
         &self,
+        world: &WorldSetting,
         groups: &[Group],
         imports: Vec<Import>,
         each: impl FnMut(usize, Manner, Seen),
@@ -168,11 +203,8 @@ impl Inputs<'_> {
         if imports.is_empty() {
             return Ok(());
         }
-        let mut setting = self.lab.setting.clone();
-        setting.world.probe = Some(self.file.to_owned());
-        let world = WorldSetting::base(&setting);
         let terms = Terms::default();
-        let place = Place { lab: self.lab, world: &world, groups, terms: &terms, preload: &[] };
+        let place = Place { lab: self.lab, world, groups, terms: &terms, preload: &[] };
         let lost = place.run(imports, TraceMode::Lines, each)?;
         // A dataset says nothing about a command that was lost.
         lost.into_values().next().map_or(Ok(()), Err)
@@ -277,7 +309,6 @@ fn chosen(found: Vec<Variant>) -> Vec<Variant> {
 mod tests {
     use super::*;
     use crate::record::outcome::{Method, Outcome};
-    use crate::record::world::World;
     use crate::score::Modules;
     use crate::testing::attempts::attempt;
 

@@ -15,6 +15,13 @@ const filesOf = (group) => {
 const inOrder = new Intl.Collator("en", { numeric: true }).compare; // pkg2 before pkg10
 const choices = (values) => [...values].sort(inOrder).map((value) => [value, value]);
 const rankOf = new Map(slugs.map((slug, at) => [slug, at]).sort((a, b) => inOrder(a[0], b[0])).map(([, at], rank) => [at, rank]));
+// A command is a group of its own; older datasets have none.
+const kindOf = (group) => (group.startsWith("entry::") ? "command" : "test");
+// Where a dataset has both.
+const kindFilter = (names) => {
+  const values = choices(new Set(names.map(kindOf)));
+  return values.length > 1 ? [{ key: "kind", label: "kind", values, test: (at, value) => kindOf(names[at]) === value }] : [];
+};
 const occurring = (lists) => choices(new Set(lists.flat()));
 
 const instanceLink = (at, content) => make("a", { className: "link", href: "#i=" + encodeURIComponent(instances.id[at]) }, content);
@@ -28,12 +35,13 @@ liveTable({
     cases: (at) => instances.cases[at],
   },
   fields: {
-    id: (at) => instances.id[at], test: (at) => instances.group[at], repository: (at) => slugs[instances.slug[at]], repo: (at) => slugs[instances.slug[at]],
+    id: (at) => instances.id[at], test: (at) => instances.group[at], kind: (at) => kindOf(instances.group[at]), repository: (at) => slugs[instances.slug[at]], repo: (at) => slugs[instances.slug[at]],
     tier: (at) => instances.tier[at], top: (at) => instances.hard[at].join(" "), flag: (at) => instances.flags[at].join(" "),
     file: (at) => filesOf(groupOf[at]).join(" "), length: (at) => instances.length[at], files: (at) => instances.files[at], cases: (at) => instances.cases[at],
   },
   filters: [
     { key: "repository", label: "repository", values: choices(new Set(instances.slug.map((slug) => slugs[slug]))), test: (at, value) => slugs[instances.slug[at]] === value },
+    ...kindFilter(instances.group),
     { key: "tier", label: "tier", chip: (tier) => badge("tier", tier), values: Object.keys(TIERS).map((tier) => [tier, tier]), test: (at, value) => instances.tier[at] === value },
     { key: "top", label: "top by", values: [["either", "either"], ["trace_length", "trace length"], ["unique_files", "unique files"], ["neither", "neither"]],
       test: (at, value) => (value === "either" || value === "neither" ? instances.hard[at].length > 0 === (value === "either") : instances.hard[at].includes(value)) },
@@ -136,12 +144,13 @@ liveTable({
     files: (at) => groups.files[at], ms: (at) => groups.ms[at],
   },
   fields: {
-    group: (at) => groups.id[at], repository: (at) => slugs[groups.slug[at]], repo: (at) => slugs[groups.slug[at]], state: stateOf, cause, tier: tierOf,
+    group: (at) => groups.id[at], kind: (at) => kindOf(groups.id[at]), repository: (at) => slugs[groups.slug[at]], repo: (at) => slugs[groups.slug[at]], state: stateOf, cause, tier: tierOf,
     flag: (at) => groups.flags[at].join(" "), file: (at) => filesOf(at).join(" "), length: (at) => groups.length[at], files: (at) => groups.files[at],
     cases: (at) => groups.cases[at], attempts: (at) => groups.attempts[at],
   },
   filters: [
     { key: "repository", label: "repository", values: choices(new Set(groups.slug.map((slug) => slugs[slug]))), test: (at, value) => slugs[groups.slug[at]] === value },
+    ...kindFilter(groups.id),
     { key: "state", label: "state", chip: (state) => badge("state", state), values: groups.states.map((state) => [state, state]), test: (at, value) => stateOf(at) === value },
     { key: "family", label: "family", values: choices(new Set(groups.families)).map(([family]) => [family, familyName(family)]), test: (at, value) => groups.cause[at] !== null && groups.families[groups.cause[at]] === value },
     { key: "cause", label: "cause", values: choices(groups.causes), test: (at, value) => cause(at) === value },

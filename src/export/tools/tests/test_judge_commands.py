@@ -1,5 +1,6 @@
 """The judge of an export on commands: what works is right, what only knows the answer is not."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -52,6 +53,8 @@ def judged():
         shutil.rmtree(tree, ignore_errors=True)
         (tree / "data").mkdir(parents=True)
         (tree / "data" / "unit.txt").write_text("EUR\n")
+        (tree / "data" / "link.txt").symlink_to("unit.txt")
+        (tree / "data" / "away.txt").symlink_to(Path(__file__).resolve())
         (tree / "shop.py").write_text("print('hidden')\n")
         for source in (EXPORT / "judge.py", STATE):
             shutil.copyfile(source, place / source.name)
@@ -66,7 +69,8 @@ def judged():
             [sys.executable, "-I", str(place / "judge.py"), str(place / "task.json"), str(place / "handed.py"), str(place / "out")],
             capture_output=True, text=True,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        if done.returncode:
+            return done.returncode, done.stderr
         report = json.loads((place / "out" / "reward-details.json").read_text())
         return report["reward"], report["why"] or ""
 
@@ -102,6 +106,15 @@ def test_a_file_that_does_something_else_is_not(judged, text, why):
     assert why in said
 
 
+def test_input_that_a_link_within_the_tree_leads_to_is_read_and_no_other(judged):
+    text, shown = "print(input())\n", {"status": 0, "stdout": "EUR\n", "stderr": "", "files": []}
+    linked = [run(None, shown, arguments=[], stdin=None, stdin_file="data/link.txt")]
+    assert judged(text, linked) == (1, "")
+    away = [run(None, shown, arguments=[], stdin=None, stdin_file="data/away.txt")]
+    code, why = judged(text, away)
+    assert code == 3 and "data/away.txt leads out of the tree" in why
+
+
 def test_files_that_are_left_over_or_missing_count(judged):
     reward, why = judged(GOOD.replace("sys.exit", "open('more.txt', 'w').close()\nsys.exit"))
     assert (reward, "more.txt is created" in why) == (0, True)
@@ -116,3 +129,27 @@ def test_what_stands_for_what_may_differ_fits(judged):
     other = {**expected, "stdout": "at <root>/x <address> <module>\n"}
     assert judged(text, [run(None, other)])[0] == 0
     assert os.sep == "/"
+
+
+def test_what_the_first_process_of_a_container_waits_for_is_known(tmp_path):
+    specification = importlib.util.spec_from_file_location("judge", EXPORT / "judge.py")
+    judge = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(judge)
+
+    def process(number, parent, started, *words):
+        place = tmp_path / str(number)
+        place.mkdir()
+        (place / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
+        (place / "stat").write_text(f"{number} (a b) c) S {parent} " + "0 " * 17 + f"{started} 0\n")
+
+    process(1, 0, 5, "sh", "-c", "sleep infinity")
+    process(40, 1, 90, "sleep", "infinity")
+    assert judge.waited_for(str(tmp_path)) == 40
+    process(7, 1, 20, "sleep", "infinity")
+    process(9, 1, 10, "python", "-m", "leftover")
+    process(12, 1, 11)
+    process(13, 7, 12, "sleep", "infinity")
+    assert judge.waited_for(str(tmp_path)) == 7
+    shutil.rmtree(tmp_path / "1")
+    process(1, 0, 5, "bash")
+    assert judge.waited_for(str(tmp_path)) == 1
