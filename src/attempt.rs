@@ -162,6 +162,7 @@ pub fn attempt_of(
         raw_output: normalizer.output(&raw_output, &[], &mut BTreeMap::new()),
         duration_ms: done.duration_ms,
         processor_ms: done.processor_ms,
+        memory_bytes: done.memory_bytes,
         noted_at: 0,
     }
 }
@@ -205,6 +206,7 @@ pub fn not_collected(
         raw_output: normalizer.output(&crate::text::tail(text, 40), &[], &mut BTreeMap::new()),
         duration_ms: 0.0,
         processor_ms: 0.0,
+        memory_bytes: None,
         noted_at: 0,
     }
 }

@@ -16,6 +16,7 @@ pub mod gistify;
 pub mod recube;
 pub mod sample;
 pub mod tier;
+pub mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::Instance;
 use crate::record::patch::Patch;
 use crate::record::prompt::{PromptSettings, Tool};
-use crate::record::task::{Judging, Measured, Task};
+use crate::record::task::{Demand, Judging, Measured, Task};
 use crate::record::trace::Traced;
 use crate::record::variant::Variant;
 use crate::score::Modules;
@@ -121,7 +122,7 @@ impl Family {
             command: instance.entry_command.clone(),
             files: files_of(instance),
             measured: Measured {
-                slowest: running.slowest,
+                demand: running.demand,
                 attempts: instance.attempts,
                 flake_bound: instance.flake_bound,
                 worlds: instance.worlds.clone(),
@@ -175,8 +176,8 @@ pub struct Running {
     pub options: Vec<String>,
     pub variables: BTreeMap<String, String>,
     pub limit: Duration,
-    /// The longest that one of its attempts took; none where that is not known.
-    pub slowest: Option<Duration>,
+    /// The most that its attempts took.
+    pub demand: Demand,
     /// A solution that is known to be judged right.
     pub gold: Option<Vec<u8>>,
     /// Edited texts of its test; none where they are not known.

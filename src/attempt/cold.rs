@@ -118,6 +118,7 @@ impl Cold<'_> {
             raw_output,
             duration_ms,
             processor_ms: 0.0,
+            memory_bytes: None,
             noted_at: 0,
         })
     }

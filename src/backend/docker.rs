@@ -14,6 +14,7 @@ pub mod engine;
 pub mod image;
 pub mod login;
 mod memory;
+mod oci;
 mod one_shot;
 mod plan;
 mod process;

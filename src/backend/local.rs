@@ -159,11 +159,17 @@ impl LocalBackend {
             }
             Err(error) => return Err(error),
         };
+        let used_up = if refused.contains("ENOSPC") {
+            "no more user namespaces are allowed here (sysctl user.max_user_namespaces, often 0 on nodes of a cluster): \
+             whoever runs the machine can raise it. "
+        } else {
+            ""
+        };
         Err(Error::machine("this machine does not allow the sandbox that repositories run in")
             .with_kind(kind)
             .with_detail(refused.trim().to_owned())
             .with_hint(format!(
-                "gistmill needs user, mount, process and network namespaces: allow unprivileged user namespaces \
+                "{used_up}gistmill needs user, mount, process and network namespaces: allow unprivileged user namespaces \
                  (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0) or, in a \
                  container, start it with {CONTAINER_OPTIONS} (with --security-opt apparmor=unconfined as well where \
                  the machine has AppArmor)"

@@ -67,7 +67,8 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
             })
             .map_err(copy),
     ));
-    findings.push(finding("containers", Ok(containers(config.as_ref().ok()))));
+    let has_sandbox = findings.iter().all(|finding| finding.what != "sandbox" || finding.result.is_ok());
+    findings.push(finding("containers", Ok(containers(config.as_ref().ok(), has_sandbox))));
     findings.extend(config.iter().flat_map(docker));
     let shown = if check.explain { explained.as_slice() } else { &[] };
     print(arguments, &findings, shown, &warnings(&explained));
@@ -182,11 +183,15 @@ fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {
 }
 
 /// What of programs for containers is here, and whether one is needed: clusters often have none.
-fn containers(config: Option<&Config>) -> String {
+fn containers(config: Option<&Config>, has_sandbox: bool) -> String {
     let found = programs(&std::env::var_os("PATH").unwrap_or_default());
     let needed =
         config.is_some_and(|config| config.repos.iter().any(|repo| repo.backend == BackendKind::Docker));
-    let need = if needed { "an engine is needed" } else { "none is needed: the sandbox does without" };
+    let need = match (needed, has_sandbox) {
+        (true, _) => "an engine is needed",
+        (false, true) => "none is needed: the sandbox does without",
+        (false, false) => "without a sandbox only an engine can run repositories: backend = \"docker\"",
+    };
     if found.is_empty() {
         format!("no program for containers; {need}")
     } else {
@@ -288,6 +293,12 @@ fn describe(finding: &Finding, text: &mut Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_the_sandbox_is_refused_an_engine_is_the_way() {
+        assert!(containers(None, true).ends_with("none is needed: the sandbox does without"));
+        assert!(containers(None, false).ends_with("backend = \"docker\""));
+    }
 
     #[test]
     fn programs_for_containers_are_named_and_nothing_else_is() {

@@ -25,18 +25,21 @@ pub(super) struct ImageArguments {
 enum ImageCommand {
     /// The images that gistmill made
     List,
-    /// Write an image to a compressed archive, for a machine without a registry
+    /// Write an image to an archive, for a machine without a registry
     Save {
         /// The tag, as `image` in `instances` has it
         #[arg(value_name = "TAG")]
         tag: String,
         /// The archive
-        #[arg(long, short, value_name = "FILE.tar.gz")]
+        #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
+        /// How it is laid out
+        #[arg(long, value_enum, value_name = "LAYOUT", default_value = "docker")]
+        layout: image::Layout,
     },
     /// Read what `save` wrote into the engine
     Load {
-        #[arg(value_name = "FILE.tar.gz")]
+        #[arg(value_name = "FILE")]
         archive: PathBuf,
     },
     /// Push the images of a dataset to a registry, and write their digests into its `images.json`
@@ -55,8 +58,8 @@ pub(super) fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
         // Above: it needs no engine.
         ImageCommand::Check(_) => {}
         ImageCommand::List => list(arguments, &engine)?,
-        ImageCommand::Save { tag, output } => {
-            let saved = image::save(&engine, tag, output)?;
+        ImageCommand::Save { tag, output, layout } => {
+            let saved = image::save(&engine, tag, output, *layout)?;
             let bytes = fs_err::metadata(output)?.len();
             told(arguments, &[saved], &format!("{} in {}", HumanBytes(bytes), output.display()));
         }

@@ -173,6 +173,10 @@ pub const ATTEMPTS: &[Entry] = &[
     ("leftover", "processes that it left running"),
     ("connections", "addresses outside the machine that it tried to reach"),
     ("duration_ms", "in milliseconds"),
+    (
+        "memory_bytes",
+        "the most memory that one of its processes had at a time; null for cold runs, what was ended, and before it was measured",
+    ),
 ];
 
 /// Columns of `traces`.

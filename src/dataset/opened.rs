@@ -19,6 +19,7 @@ use crate::record::id::{InstanceId, Name, RepoSlug};
 use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Outcome};
 use crate::record::source::Pinned;
+use crate::record::task::Demand;
 use crate::store::sha256_of_file;
 
 /// Largest manifest that is read, in bytes.
@@ -219,22 +220,29 @@ impl Dataset {
         Ok(traced)
     }
 
-    /// What the slowest attempt of each group took, by slug and group id.
+    /// The most that attempts of each group took, by slug and group id.
     ///
     /// # Errors
     /// The table is missing, or is not as gistmill writes it.
-    pub(crate) fn slowest(&self) -> Result<BTreeMap<(String, String), Duration>> {
-        let table = self.table("attempts", &["slug", "group_id", "duration_ms"])?;
+    pub(crate) fn demands(&self) -> Result<BTreeMap<(String, String), Demand>> {
+        let table =
+            self.table_but("attempts", &["observation", "connections", "world", "outcome", "exit"])?;
         let (slugs, groups) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
-        let mut slowest: BTreeMap<(String, String), Duration> = BTreeMap::new();
-        for (at, took) in table.reals("duration_ms")?.into_iter().enumerate() {
+        // Older datasets do not say it.
+        let (durations, memory) =
+            (table.reals("duration_ms")?, table.if_there("memory_bytes", Table::numbers)?);
+        let mut demands: BTreeMap<(String, String), Demand> = BTreeMap::new();
+        for at in 0..table.rows() {
             // A number that is not a time says nothing.
-            let took = took.and_then(|took| Duration::try_from_secs_f64(took / 1000.0).ok());
-            let one = slowest.entry((slugs[at].to_owned(), groups[at].to_owned())).or_default();
-            *one = took.map_or(*one, |took| took.max(*one));
+            let took = durations[at].and_then(|took| Duration::try_from_secs_f64(took / 1000.0).ok());
+            let one = Demand {
+                slowest: took.filter(|took| !took.is_zero()),
+                memory: memory[at].and_then(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes > 0),
+            };
+            let most = demands.entry((slugs[at].to_owned(), groups[at].to_owned())).or_default();
+            *most = most.max(one);
         }
-        slowest.retain(|_, took| !took.is_zero());
-        Ok(slowest)
+        Ok(demands)
     }
 
     /// Ids of the instances of a subset.

@@ -286,6 +286,7 @@ pub fn attempts() -> Vec<ColumnOf<AttemptRow>> {
         number("leftover", |row| Some(row.attempt().leftover.into())),
         texts("connections", |row| Some(borrowed(&row.attempt().connections))),
         real("duration_ms", |row| Some(row.attempt().duration_ms)),
+        number("memory_bytes", |row| row.attempt().memory_bytes),
     ]
 }
 

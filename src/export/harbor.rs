@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 use serde_json::json;
 use toml::{Table, Value};
 
-use super::settings::{Author, Network, canary};
+use super::settings::{self, Author, MEBIBYTE, Network, canary};
 use super::{Collection, File, Files, refactoring, script, text};
 use crate::error::{Error, Result};
 use crate::record::entry::EntryCommand;
 use crate::record::id::sha256_hex;
-use crate::record::task::{Judging, OriginalTest, Reward, Task};
+use crate::record::task::{Demand, Judging, OriginalTest, Reward, Task};
 use crate::text::shell_quote;
 
 pub(super) const JUDGE: &str = include_str!("judge.py");
@@ -203,7 +203,7 @@ fn configuration(collection: &Collection, task: &Task, content: &str) -> Result<
         ("docker_image", words(&collection.harbor_image(task))),
         ("workdir", words(&task.workdir)),
         ("cpus", Value::Integer(1)),
-        ("memory_mb", Value::Integer(4096)),
+        ("memory_mb", integer(settings::memory_mb(task.measured.demand.memory))),
         ("network_mode", words("public")),
     ];
     table.insert("environment".to_owned(), section(environment));
@@ -215,6 +215,10 @@ fn configuration(collection: &Collection, task: &Task, content: &str) -> Result<
 
 fn section(entries: Vec<(&str, Value)>) -> Value {
     Value::Table(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+fn integer(number: u64) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn words(text: &str) -> Value {
@@ -256,11 +260,13 @@ fn metadata(collection: &Collection, task: &Task, content: &str) -> Vec<(&'stati
         ("attempts", Value::Integer(i64::from(measured.attempts))),
         ("flake_bound", Value::Float(measured.flake_bound)),
         ("worlds", list(&worlds)),
-        ("run_limit_sec", Value::Integer(i64::try_from(task.judging.limit.as_secs()).unwrap_or(i64::MAX))),
+        ("run_limit_sec", integer(task.judging.limit.as_secs())),
         // Of all files but this one, computed as those of `dataset.toml` are.
         ("content_sha256", words(content)),
     ];
-    entries.extend(measured.slowest.map(|took| ("slowest_attempt_sec", Value::Float(took.as_secs_f64()))));
+    let Demand { slowest, memory } = measured.demand;
+    entries.extend(slowest.map(|took| ("slowest_attempt_sec", Value::Float(took.as_secs_f64()))));
+    entries.extend(memory.map(|bytes| ("peak_memory_mb", integer(bytes.div_ceil(MEBIBYTE)))));
     entries
 }
 

@@ -37,6 +37,8 @@ LARGEST_FILE = 8 << 20
 LARGEST_ANSWER = 8 << 20
 LARGEST_HASHED = 1 << 30
 LONGEST_TEXT = 20_000
+# In seconds: how soon after its start a container has begun all that it consists of.
+AT_ONCE = 5
 WORST = {"passed": 0, "xpassed": 1, "xfailed": 2, "skipped": 3, "failed": 4, "error": 5}
 EVERYBODYS = frozenset(dir(builtins))
 RAISED = ["NameError", "AttributeError", "TypeError", "AssertionError", "KeyError", "ImportError"]
@@ -442,18 +444,31 @@ def remove(place):
         place.unlink()
 
 
+def status_of(process):
+    """The parent of a process, and when it started, in ticks."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1]), int(fields[19])
+
+
+def holds_container(parent, started, first):
+    """Whether the container ends with this process: its first one, which started at `first`, began it at once and waits for it,
+    as the shell of `sh -c "sleep infinity"` does."""
+    return parent == 1 and started - first <= AT_ONCE * os.sysconf("SC_CLK_TCK")
+
+
 def clean_container(tree):
     """Takes away what somebody may have left who worked here: processes of the tree or of its Python, and what Python runs as it
     starts. Only what a package says that it has stays."""
-    mine, one = {waited_for()}, os.getpid()
+    mine, one = set(), os.getpid()
     while one > 1:
         mine.add(one)
-        one = int(Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[1])
-    python = os.path.realpath(sys.executable)
+        one = status_of(one)[0]
+    python, first = os.path.realpath(sys.executable), status_of(1)[1]
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             cwd, program = os.readlink(f"/proc/{name}/cwd"), os.readlink(f"/proc/{name}/exe")
-            if int(name) > 1 and int(name) not in mine and (cwd.startswith(str(tree)) or program == python):
+            is_left = program == python or cwd.startswith(str(tree)) and not holds_container(*status_of(name), first)
+            if is_left and int(name) > 1 and int(name) not in mine:
                 os.kill(int(name), signal.SIGKILL)
         except OSError:
             continue
@@ -463,22 +478,6 @@ def clean_container(tree):
         for place in [*site.glob("*.pth"), site / "sitecustomize.py", site / "usercustomize.py"]:
             if f"{place.name}," not in records and not leads_into(place, tree):
                 remove(place)
-
-
-def waited_for(processes="/proc"):
-    """The process that the first one of the container waits for, as a shell that was given its command line does: the oldest of its
-    children that it names. The container ends with it."""
-    found = []
-    first = Path(processes, "1", "cmdline").read_bytes().replace(b"\0", b" ")
-    for name in filter(str.isdigit, os.listdir(processes)):
-        try:
-            fields = Path(processes, name, "stat").read_text().rpartition(")")[2].split()
-            line = Path(processes, name, "cmdline").read_bytes().replace(b"\0", b" ").strip()
-        except OSError:
-            continue
-        if fields[1] == "1" and line and line in first:
-            found.append((int(fields[19]), int(name)))
-    return min(found)[1] if found else 1
 
 
 def leads_into(place, tree):

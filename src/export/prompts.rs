@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Collection, Files, masked, refactoring, text};
 use crate::error::{Error, Result};
 use crate::family::recube::pack::fence_of;
+use crate::family::tokens;
 use crate::record::id::sha256_hex;
 use crate::record::task::Task;
 
@@ -18,11 +19,20 @@ pub(super) fn files(collection: &Collection) -> Result<Files> {
     if collection.tasks.iter().any(masked::is_masked) {
         return by_setting(collection);
     }
-    let mut lines = String::new();
+    let (mut lines, mut index) = (String::new(), String::new());
     for task in &collection.tasks {
-        lines.push_str(&line(&request(task, &prompt(collection, task)?))?);
+        let prompt = prompt(collection, task)?;
+        lines.push_str(&line(&request(task, &prompt))?);
+        index.push_str(&line(&json!({
+            "instance_id": task.id,
+            "prompt_tokens": tokens::count(&prompt),
+            "sha256": sha256_hex(prompt.as_bytes()),
+        }))?);
     }
-    Ok(Files::from([("prompts.jsonl".to_owned(), text(lines))]))
+    Ok(Files::from([
+        ("prompts.jsonl".to_owned(), text(lines)),
+        ("prompts/index.jsonl".to_owned(), text(index)),
+    ]))
 }
 
 /// A request as batch interfaces take it.

@@ -89,7 +89,7 @@ pub(crate) fn collection(
     let (mut tasks, mut environments) = (Vec::new(), BTreeMap::new());
     let mut variants = dataset.variants(wanted.hidden)?.unwrap_or_default();
     let (mut sources, images) = (BTreeMap::new(), dataset.images()?);
-    let slowest = dataset.slowest()?;
+    let demands = dataset.demands()?;
     for instance in &mut instances {
         if let Some(other) = prompt {
             instance.prompt =
@@ -105,14 +105,15 @@ pub(crate) fn collection(
             environments.insert(instance.slug.clone(), environment);
             sources.insert(instance.slug.clone(), sources_of(dataset, &instance.slug)?);
         }
-        let slowest = slowest.get(&(instance.slug.to_string(), instance.group_id.clone())).copied();
+        let group = (instance.slug.to_string(), instance.group_id.clone());
+        let demand = demands.get(&group).copied().unwrap_or_default();
         let has_gold = !wanted.settings.without_solutions;
         let witness = Path::new(WITNESSES).join(format!("{}.py", instance.instance_id));
         let running = Running {
             options: options(dataset, &instance.slug),
             variables: environments[&instance.slug].variables.clone(),
-            limit: settings::limit(limit(&manifest.config), slowest),
-            slowest,
+            limit: settings::limit(limit(&manifest.config), demand.slowest),
+            demand,
             gold: if has_gold { folder.read_if_there(&witness, LARGEST)? } else { None },
             variants: variants.remove(&instance.instance_id).unwrap_or_default(),
             sources: sources[&instance.slug].clone(),

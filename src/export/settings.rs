@@ -11,6 +11,13 @@ use crate::record::id::hash_parts;
 /// How often a run may take what the slowest attempt took, and what every run may take, in seconds.
 const MARGIN: u32 = 20;
 const LEAST: u64 = 120;
+/// Bytes of one.
+pub(super) const MEBIBYTE: u64 = 1 << 20;
+/// How often everything in a container may have what the largest process of an attempt had, and what there is for the judge and
+/// the agent beside it, in mebibytes. No task asks for less than [`LEAST_MEMORY`].
+const MEMORY_MARGIN: u64 = 4;
+const MEMORY_BESIDE: u64 = 1024;
+const LEAST_MEMORY: u64 = 4096;
 /// What a cold start may take beside what a group may, in seconds, as in screening.
 const START_UP: u64 = 60;
 
@@ -134,6 +141,13 @@ pub(super) fn limit(most: Duration, slowest: Option<Duration>) -> Duration {
     times(MARGIN).max(Duration::from_secs(LEAST)).min(most).max(times(3).min(most.saturating_mul(3)))
 }
 
+/// What a container of a task may have, in mebibytes: several times what was measured, in whole gibibytes.
+pub(super) fn memory_mb(peak: Option<u64>) -> u64 {
+    let peak = peak.unwrap_or_default().div_ceil(MEBIBYTE);
+    let wanted = peak.saturating_mul(MEMORY_MARGIN).saturating_add(MEMORY_BESIDE);
+    wanted.div_ceil(1024).saturating_mul(1024).max(LEAST_MEMORY)
+}
+
 /// Whose tasks they are.
 ///
 /// # Errors
@@ -186,6 +200,13 @@ mod tests {
         assert_eq!(of(Some(250_000)), 751, "three times what was seen to be needed");
         assert_eq!(limit(Duration::from_secs(30), Some(Duration::from_secs(9))).as_secs(), 90);
         assert!(limit(Duration::MAX, Some(Duration::MAX)) > Duration::from_secs(30));
+    }
+
+    #[test]
+    fn memory_follows_what_was_measured_and_has_a_floor() {
+        let of = |mebibytes: u64| memory_mb(Some(mebibytes * MEBIBYTE));
+        assert_eq!([memory_mb(None), of(40), of(768), of(769), of(3000)], [4096, 4096, 4096, 5120, 13_312]);
+        assert!(memory_mb(Some(u64::MAX)) > of(3000));
     }
 
     #[test]

@@ -552,9 +552,31 @@ fn what_the_user_wants_is_in_the_files_and_solutions_only_where_wanted() {
     );
     assert!(task["metadata"]["flake_bound"].is_float() && task["metadata"]["worlds"].is_array());
     assert!(task["metadata"]["slowest_attempt_sec"].as_float().is_some_and(|took| took > 0.0));
+    assert_eq!(task["metadata"]["peak_memory_mb"].as_integer(), Some(2048));
+    assert_eq!(task["environment"]["memory_mb"].as_integer(), Some(9216));
     assert!(bench.text(&format!("tasks/{id}/instruction.md")).starts_with("<!-- canary "));
     assert!(names(&bench.out()).iter().all(|name| !name.contains("/solution/")));
     assert!(!bench.text("swe-agent.jsonl").contains(".sif"), "others pull");
+}
+
+#[test]
+#[ignore = "needs in GISTMILL_TEST_HARBOR the program of Harbor 0.26"]
+fn harbor_finds_nothing_in_its_tasks() {
+    let bench = Bench::new();
+    let settings = Settings { agent_user: Some("1000".to_owned()), ..Settings::default() };
+    let wanted = Wanted { settings, ..Wanted::default() };
+    let tasks = collection(&bench.dataset, bench.dataset.instances().unwrap(), &wanted).unwrap();
+    write::write(&bench.out(), &bench.dataset.directory, &tasks, &[Harness::Harbor].into()).unwrap();
+    let harbor = std::env::var_os("GISTMILL_TEST_HARBOR").expect("GISTMILL_TEST_HARBOR names a program");
+    let said = |options: &[&str]| -> Value {
+        let folders = tasks.tasks.iter().map(|task| bench.out().join("tasks").join(task.id.as_str()));
+        let done = Command::new(&harbor).arg("lint").args(folders).args(options).output().unwrap();
+        serde_json::from_slice(&done.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&done.stderr)))
+    };
+    // Only images that were pushed have a digest.
+    let rules = ["--select", "ALL", "--ignore", "unpinned-image", "--json"];
+    assert_eq!(said(&rules), serde_json::json!([]));
 }
 
 #[test]
@@ -582,12 +604,16 @@ fn prompts_hold_the_code_that_runs() {
     let bench = Bench::new();
     bench.export(&[Harness::Prompts]).unwrap();
     let (lines, instances) = (bench.text("prompts.jsonl"), bench.dataset.instances().unwrap());
-    assert_eq!(lines.lines().count(), instances.len());
-    for (line, instance) in lines.lines().zip(&instances) {
-        let row: Value = serde_json::from_str(line).unwrap();
+    let index = bench.text("prompts/index.jsonl");
+    assert_eq!((lines.lines().count(), index.lines().count()), (instances.len(), instances.len()));
+    for ((line, of_index), instance) in lines.lines().zip(index.lines()).zip(&instances) {
+        let (row, of_index): (Value, Value) =
+            (serde_json::from_str(line).unwrap(), serde_json::from_str(of_index).unwrap());
         assert_eq!(row["custom_id"], instance.instance_id.as_str());
         let prompt = row["body"]["messages"][0]["content"].as_str().unwrap();
         assert!(prompt.starts_with(&instance.prompt) && prompt.contains("## Without a machine"));
+        assert_eq!(of_index["prompt_tokens"].as_u64(), crate::family::tokens::count(prompt));
+        assert!(of_index["prompt_tokens"].as_u64() > Some(50), "{of_index}");
         assert!(prompt.contains(&format!("### `{}`", instance.test_file)), "{prompt}");
     }
 }

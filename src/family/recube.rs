@@ -13,7 +13,6 @@ pub mod score;
 pub mod similar;
 pub mod surface;
 pub mod task;
-pub mod tokens;
 pub mod viewed;
 
 use crate::record::patch::{Patch, PathProblem};

@@ -54,6 +54,9 @@ pub struct AttemptFacts {
     pub leftover: u32,
     pub connections: Vec<String>,
     pub duration_ms: f64,
+    /// The most memory that one of its processes had at a time, where that was measured.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
 }
 
 impl AttemptFacts {
@@ -71,6 +74,7 @@ impl AttemptFacts {
             leftover: attempt.leftover,
             connections: attempt.connections.clone(),
             duration_ms: attempt.duration_ms,
+            memory_bytes: attempt.memory_bytes,
         };
         attempts.iter().map(facts).collect()
     }

@@ -38,6 +38,9 @@ pub struct Limits {
     pub output: u64,
 }
 
+/// Folders of every machine in which tests may write: each attempt has them empty.
+pub const EMPTIED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
 /// Which backend runs a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -209,6 +209,9 @@ pub struct Attempt {
     pub duration_ms: f64,
     /// Processor time of its processes, in milliseconds, as far as it is known.
     pub processor_ms: f64,
+    /// The most memory that one of its processes had at a time, where that was measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
     /// When it was written down, in milliseconds since 1970; 0 until it is.
     pub noted_at: u64,
 }

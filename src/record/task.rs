@@ -82,11 +82,27 @@ pub struct OneShot {
     pub context_tokens: Option<u64>,
 }
 
+/// The most that attempts took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// The longest that one took; none where that is not known.
+    pub slowest: Option<Duration>,
+    /// The most memory in bytes that a process of one had at a time; none where that is not known.
+    pub memory: Option<u64>,
+}
+
+impl Demand {
+    /// The most of both.
+    #[must_use]
+    pub fn max(self, other: Demand) -> Self {
+        Demand { slowest: self.slowest.max(other.slowest), memory: self.memory.max(other.memory) }
+    }
+}
+
 /// What was measured when its test was proved.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
-    /// The longest that one of its attempts took.
-    pub slowest: Option<Duration>,
+    pub demand: Demand,
     /// Attempts that agree.
     pub attempts: u32,
     /// Upper bound of the failure rate, with 95 % confidence.

@@ -34,6 +34,9 @@ pub struct Attempted {
     /// Processor time of all its processes.
     #[serde(default)]
     pub processor_ms: f64,
+    /// The most memory that one of its processes had at a time.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
 }
 
 /// One attempt of one group.
@@ -49,6 +52,8 @@ pub struct GroupDone {
     pub duration_ms: f64,
     /// Processor time of all its processes.
     pub processor_ms: f64,
+    /// The most memory that one of its processes had at a time.
+    pub memory_bytes: Option<u64>,
     /// What was traced, or why that cannot be what the tracer wrote.
     pub trace: Option<Result<GroupTrace, String>>,
     /// What the cases reached for.
@@ -172,6 +177,7 @@ impl Attempted {
             pytest_error: None,
             duration_ms: self.duration_ms,
             processor_ms: self.processor_ms,
+            memory_bytes: self.memory_bytes,
             trace: None,
             reached: Reached::default(),
             execution: None,
@@ -282,6 +288,7 @@ mod tests {
             raw_output: String::new(),
             duration_ms: 1.0,
             processor_ms: 1.0,
+            memory_bytes: None,
         }
         .read()
     }

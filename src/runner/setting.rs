@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::protocol::RunnerWorld;
 use crate::backend::{Job, JobLimits, Mount, Places};
+use crate::record::limits::EMPTIED;
 
 /// Bytes of each in-memory file system inside.
 const TMPFS_BYTES: u64 = 1 << 30;
@@ -40,7 +41,7 @@ impl Setting {
     /// Directories where tests may write, beside the tree.
     pub fn writable(&self) -> Vec<PathBuf> {
         let mut writable = vec![self.places.tmp.clone(), self.places.home.clone()];
-        writable.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
+        writable.extend(EMPTIED.map(PathBuf::from));
         writable.extend(self.more_writable.iter().cloned());
         let mut seen = std::collections::BTreeSet::new();
         writable.retain(|path| seen.insert(path.clone()));

@@ -203,6 +203,7 @@ mod tests {
             raw_output: shown.to_owned(),
             duration_ms: 1.0,
             processor_ms: 0.0,
+            memory_bytes: None,
             noted_at: 0,
         }
     }

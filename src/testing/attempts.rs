@@ -60,6 +60,7 @@ pub fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdo
         raw_output: String::new(),
         duration_ms: 1.0,
         processor_ms: 0.0,
+        memory_bytes: None,
         noted_at: 0,
     }
 }

@@ -465,6 +465,7 @@ fn attempt(group: &Group, number: u32, golden: &[CaseResult], random: &mut fastr
         raw_output: String::new(),
         duration_ms: random.f64() * 40.0,
         processor_ms: 0.0,
+        memory_bytes: Some(2 << 30),
         noted_at: 0,
     }
 }

@@ -105,7 +105,7 @@ fn add(contribution: &mut Contribution) {
         hidden_files: files.into_iter().collect(),
         leaks: Vec::new(),
         context: "<readme>\n</readme>\n".to_owned(),
-        context_tokens: crate::family::recube::tokens::count("<readme>\n</readme>\n"),
+        context_tokens: crate::family::tokens::count("<readme>\n</readme>\n"),
         target_tokens: Some(60),
         traces: traces.collect(),
     };

@@ -125,6 +125,7 @@ fn attempt(number: u32) -> Attempt {
         raw_output: String::new(),
         duration_ms: 1.5,
         processor_ms: 0.0,
+        memory_bytes: None,
         noted_at: 0,
     }
 }

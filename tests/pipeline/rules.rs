@@ -77,7 +77,7 @@ fn rules_drop_keep_and_flag_and_the_dataset_says_so() {
     assert_eq!(texts(&group("TestTwice::test_adds_up")["flags"]), ["makes-a-tally"]);
     let kept = group("test_is_wrong");
     assert_eq!((&kept["kept"], &kept["cause"]), (&json!(true), &Value::Null));
-    assert_eq!(texts(&kept["flags"]), ["makes-a-tally", "kept-by:wrong-on-purpose"]);
+    assert_eq!(texts(&kept["flags"]), ["makes-a-tally", "kept-by:wrong-on-purpose", "no-other-input"]);
     // What a rule keeps is published like the rest, with what it showed.
     let published: Vec<String> =
         dataset.instances().iter().map(|row| text(&row["test_function"]).to_owned()).collect();

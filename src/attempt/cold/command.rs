@@ -80,6 +80,7 @@ pub(super) fn attempt(cold: &Cold<'_>, (group, entry): (&Group, &Entry), limit: 
         pytest_error: None,
         duration_ms,
         processor_ms: 0.0,
+        memory_bytes: None,
         trace: None,
         reached: Reached::default(),
         execution: None,

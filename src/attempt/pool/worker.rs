@@ -616,6 +616,7 @@ impl<'a> Worker<'a> {
             pytest_error: None,
             duration_ms: 0.0,
             processor_ms: 0.0,
+            memory_bytes: None,
             trace: None,
             reached: Reached::default(),
             execution: None,

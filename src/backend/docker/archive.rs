@@ -78,10 +78,10 @@ fn layer(history: &str, fill: impl FnOnce(&mut Packer) -> std::io::Result<()>) -
 }
 
 /// Hashes and counts what passes.
-struct Hashing<W> {
-    inner: W,
-    hash: Sha256,
-    bytes: u64,
+pub(super) struct Hashing<W> {
+    pub(super) inner: W,
+    pub(super) hash: Sha256,
+    pub(super) bytes: u64,
 }
 
 impl<W: Write> Write for Hashing<W> {
@@ -97,7 +97,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-fn header(mode: u32, seconds: i64, owner: u64) -> tar::Header {
+pub(super) fn header(mode: u32, seconds: i64, owner: u64) -> tar::Header {
     let mut header = tar::Header::new_gnu();
     header.set_mode(mode & 0o7777);
     header.set_mtime(u64::try_from(seconds).unwrap_or_default());
@@ -198,12 +198,12 @@ fn undated_index(path: &Path) -> std::io::Result<Vec<u8>> {
     fs_err::read(&copy)
 }
 
-fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+pub(super) fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::harness("the engine's archive of the base image cannot be read").with_source(error)
 }
 
 /// The archive's `manifest.json`.
-fn manifest(file: impl Read) -> std::io::Result<Value> {
+pub(super) fn manifest(file: impl Read) -> std::io::Result<Value> {
     let mut lists = lists(file)?;
     lists.remove(LISTS[0]).ok_or_else(|| refused(format!("the archive has no {}", LISTS[0])))
 }
@@ -255,9 +255,16 @@ pub fn tags(file: impl Read) -> std::io::Result<Vec<String>> {
     let tags: Vec<String> = tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect();
     let old = lists.get(LISTS[1]).and_then(Value::as_object).into_iter().flatten();
     let index = lists.get(LISTS[2]).and_then(|index| index["manifests"].as_array()).into_iter().flatten();
-    let oci = index.filter_map(|one| one["annotations"]["io.containerd.image.name"].as_str());
+    let oci = index.flat_map(|one| {
+        let names = &one["annotations"];
+        // The second may be a tag alone, which names no image.
+        let tag_or_name = names["org.opencontainers.image.ref.name"].as_str();
+        let name = tag_or_name.filter(|name| name.contains(['/', ':', '@']));
+        [names["io.containerd.image.name"].as_str(), name].into_iter().flatten()
+    });
     let named = tags.iter().map(String::as_str).chain(old.map(|(name, _)| name.as_str())).chain(oci);
-    match named.into_iter().find(|name| !is_own(name)) {
+    let other = named.into_iter().find(|name| !is_own(name)).map(str::to_owned);
+    match other {
         Some(other) => Err(refused(format!("it names {other}, and images of gistmill alone are loaded"))),
         None => Ok(tags),
     }
@@ -535,7 +542,12 @@ mod tests {
         let old = ("repositories", r#"{"gistmill/a__b": {"1": "id"}}"#);
         assert_eq!(said(&[own, old]).unwrap(), ["gistmill/a__b:1"]);
         let long = " ".repeat(usize::try_from(MOST_OF_A_LIST).unwrap() + 1);
-        let cases: [(&[(&str, &str)], &str); 9] = [
+        let named =
+            r#"{"manifests": [{"annotations": {"org.opencontainers.image.ref.name": "python:3.12"}}]}"#;
+        let tagged = r#"{"manifests": [{"annotations": {"org.opencontainers.image.ref.name": "1"}}]}"#;
+        assert_eq!(said(&[own, ("index.json", tagged)]).unwrap(), ["gistmill/a__b:1"]);
+        let cases: [(&[(&str, &str)], &str); 10] = [
+            (&[own, ("index.json", named)], "python:3.12"),
             (&[("manifest.json", OTHER)], "python:3.12"),
             (&[own, ("manifest.json", OTHER)], "twice"),
             (&[own, ("./manifest.json", OTHER)], "twice"),

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::archive::{self, Layers};
 use super::engine::{ContainerLimits, Engine, LABEL, Purpose, Spec, labels};
-use super::one_shot;
+use super::{oci, one_shot};
 use crate::error::{Error, Fault, Result};
 use crate::record::id::hash_parts;
 use crate::redact::Hosts;
@@ -343,11 +343,20 @@ pub(super) fn load(engine: &Engine, mut file: impl Read + Send + 'static) -> Res
     })
 }
 
+/// How an archive of an image is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Layout {
+    /// As `docker save` writes it, compressed as a whole
+    Docker,
+    /// As OCI lays images out, with compressed layers: for skopeo, Podman, Apptainer and containerd, and for Docker as well
+    Oci,
+}
+
 /// Writes the image of a tag, compressed.
 ///
 /// # Errors
 /// No such image; the engine's; IO errors.
-pub fn save(engine: &Engine, tag: &str, path: &Path) -> Result<Image> {
+pub fn save(engine: &Engine, tag: &str, path: &Path, layout: Layout) -> Result<Image> {
     let id = inspect(engine, tag)?.and_then(|found| found.id).ok_or_else(|| {
         Error::usage(format!("the engine has no image {tag}"))
             .with_hint("`gistmill image list` names those that it has")
@@ -355,10 +364,15 @@ pub fn save(engine: &Engine, tag: &str, path: &Path) -> Result<Image> {
     let mut exported = export(engine, tag)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder)?;
-    // No name and no time in the header: the same image gives the same bytes.
-    let mut packer = flate2::write::GzEncoder::new(&mut file, flate2::Compression::default());
-    std::io::copy(&mut exported, &mut packer)?;
-    packer.finish()?;
+    match layout {
+        Layout::Docker => {
+            // No name and no time in the header: the same image gives the same bytes.
+            let mut packer = flate2::write::GzEncoder::new(&mut file, flate2::Compression::default());
+            std::io::copy(&mut exported, &mut packer)?;
+            packer.finish()?;
+        }
+        Layout::Oci => oci::write(&exported, tag, &mut file)?,
+    }
     file.as_file().sync_all()?;
     fs_err::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
     file.persist(path)
@@ -371,12 +385,11 @@ pub fn save(engine: &Engine, tag: &str, path: &Path) -> Result<Image> {
 /// # Errors
 /// No such archive, or none of images; the engine's.
 pub fn load_file(engine: &Engine, path: &Path) -> Result<Vec<Image>> {
-    let tags =
-        archive::tags(flate2::read::MultiGzDecoder::new(fs_err::File::open(path)?)).map_err(|error| {
-            Error::usage(format!("{} is not an archive that `gistmill image save` wrote", path.display()))
-                .with_source(error)
-        })?;
-    load(engine, flate2::read::MultiGzDecoder::new(fs_err::File::open(path)?))?;
+    let tags = archive::tags(unpacked(path)?).map_err(|error| {
+        Error::usage(format!("{} is not an archive that `gistmill image save` wrote", path.display()))
+            .with_source(error)
+    })?;
+    load(engine, unpacked(path)?)?;
     let mut images = Vec::new();
     for tag in tags {
         let id = inspect(engine, &tag)?.and_then(|found| found.id);
@@ -384,6 +397,13 @@ pub fn load_file(engine: &Engine, path: &Path) -> Result<Vec<Image>> {
         images.push(Image { tag, id });
     }
     Ok(images)
+}
+
+/// An archive, which is compressed as a whole or not at all.
+fn unpacked(path: &Path) -> Result<Box<dyn Read + Send>> {
+    let mut file = std::io::BufReader::new(fs_err::File::open(path)?);
+    let is_packed = std::io::BufRead::fill_buf(&mut file)?.starts_with(&[0x1f, 0x8b]);
+    Ok(if is_packed { Box::new(flate2::read::MultiGzDecoder::new(file)) } else { Box::new(file) })
 }
 
 /// A tag of an image that gistmill made, as a list shows it: trees with the same files share an image.

@@ -74,6 +74,7 @@ fn sent(
 ) -> Result<String> {
     let options = PushImageOptionsBuilder::default().tag(tag).build();
     let mut digest = None;
+    let mut layers = Layers::default();
     engine.wait(async {
         let mut steps =
             Box::pin(engine.client().push_image(repository, Some(options), Some(credentials(host, login))));
@@ -92,8 +93,8 @@ fn sent(
             })?;
             if let Some(found) = step.status.as_deref().and_then(digest_in) {
                 digest = Some(found);
-            } else if let Some(status) = step.status.filter(|status| status.starts_with("Push")) {
-                say(&status);
+            } else if let Some(words) = step.status.as_deref().and_then(|status| layers.words(status)) {
+                say(&words);
             }
         }
     })?;
@@ -124,6 +125,24 @@ fn digest_in(status: &str) -> Option<String> {
     is_hash.then(|| digest.to_owned())
 }
 
+/// The layers of an image, as a push comes across them.
+#[derive(Debug, Default)]
+struct Layers {
+    all: u32,
+    done: u32,
+}
+
+impl Layers {
+    /// How far it is, where a status ends a layer: what the registry has already ends at once.
+    fn words(&mut self, status: &str) -> Option<String> {
+        self.all += u32::from(status == "Preparing");
+        let is_end =
+            status == "Pushed" || status == "Layer already exists" || status.starts_with("Mounted from ");
+        self.done += u32::from(is_end);
+        is_end.then(|| format!("{} of {} layers", self.done, self.all.max(self.done)))
+    }
+}
+
 /// What the engine says of a push that failed, with the way out.
 fn refused(host: &str, repository: &str, login: Option<&Login>, message: &str) -> Error {
     let words = message.to_lowercase();
@@ -135,6 +154,9 @@ fn refused(host: &str, repository: &str, login: Option<&Login>, message: &str) -
             .with_hint(format!(
                 "`docker login {host}` with an account that may write there, then the same command"
             ))
+    } else if says(&["unexpected http status: 5"]) {
+        Error::machine(format!("the registry {host} fails"))
+            .with_hint("its log says why, such as a full disk; the same command goes on where it stopped")
     } else if says(&["http response to https"]) {
         Error::machine(format!("the registry {host} does not encrypt")).with_hint(
             "name it in `insecure-registries` of the engine's configuration, if you trust the way to it",
@@ -172,6 +194,22 @@ mod tests {
     }
 
     #[test]
+    fn a_push_says_how_many_layers_are_done() {
+        let mut layers = Layers::default();
+        let all = [
+            "Preparing",
+            "Preparing",
+            "Waiting",
+            "Layer already exists",
+            "Pushing",
+            "Pushed",
+            "1: digest: x",
+        ];
+        let words: Vec<String> = all.iter().filter_map(|status| layers.words(status)).collect();
+        assert_eq!(words, ["1 of 2 layers", "2 of 2 layers"]);
+    }
+
+    #[test]
     fn a_failed_push_says_what_to_do() {
         let login = Login::Token("t".to_owned());
         let hint = |message: &str, login| {
@@ -183,6 +221,7 @@ mod tests {
             ("denied: requested access", Some(&login), ["with the login", "docker login h.io"]),
             ("dial tcp 1.2.3.4:5000: connect: connection refused", None, ["cannot reach", "goes on"]),
             ("server gave HTTP response to HTTPS client", None, ["does not encrypt", "insecure-registries"]),
+            ("received unexpected HTTP status: 500 Internal Server Error", None, ["h.io fails", "full disk"]),
             ("something new", None, ["cannot push h.io/a", "goes on"]),
         ] {
             let text = hint(message, login);

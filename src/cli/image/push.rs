@@ -30,7 +30,7 @@ pub(super) struct PushArguments {
     /// Only the image of this repository; may be given several times
     #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
     only: Vec<RepoSlug>,
-    /// How many are pushed at the same time
+    /// How many are pushed at the same time, after the first
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u8).range(1..=16))]
     jobs: u8,
 }
@@ -80,7 +80,11 @@ pub(super) fn run(arguments: &Arguments, asked: &PushArguments, engine: &Engine)
         stage.step();
         Ok(Done { wanted, digest, was_there: false })
     };
-    let done = several(wanted, usize::from(asked.jobs), &one)?;
+    // Layers that images share are packed and sent once: the first image goes alone, and the registry has them for the others.
+    let mut first = wanted;
+    let others = first.split_off(first.len().min(1));
+    let mut done = several(first, 1, &one)?;
+    done.extend(several(others, usize::from(asked.jobs), &one)?);
     drop(stage);
     print(arguments, &dataset, &asked.registry, &done);
     Ok(())
@@ -154,7 +158,8 @@ fn is_own(name: &str, slug: &RepoSlug) -> bool {
 fn sent(engine: &Engine, wanted: &Wanted, login: Option<&Login>, stage: &Stage) -> Result<String> {
     let place = wanted.place.to_string();
     stage.message(&format!("{}: {place}:{}", wanted.slug, wanted.tag));
-    push::push(engine, &wanted.image, (wanted.place.host(), &place, &wanted.tag), login, &|_| {})
+    let say = |words: &str| stage.message(&format!("{}: {words}", wanted.slug));
+    push::push(engine, &wanted.image, (wanted.place.host(), &place, &wanted.tag), login, &say)
         .map_err(|error| error.at(&wanted.slug))
 }
 

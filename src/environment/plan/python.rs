@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::{Backend, Job, retry};
 use crate::environment::declared::project::Project;
 use crate::error::{Error, Result};
+use crate::record::limits::EMPTIED;
 use crate::record::moment::Moment;
 use crate::store::{read_sealed, write_sealed};
 
@@ -195,7 +196,12 @@ struct Asked {
     answer: Option<Interpreter>,
 }
 
-/// All interpreters of the machine, newest first, each installation once. `memory` is the file that keeps the answers.
+/// Whether an installation is where attempts find nothing.
+fn is_emptied(prefix: &Path) -> bool {
+    EMPTIED.iter().any(|folder| prefix.starts_with(folder))
+}
+
+/// All interpreters of the machine, newest first, each installation once, but for those where tests write. `memory` is the file that keeps the answers.
 ///
 /// # Errors
 /// Only when the answers cannot be written; an interpreter that does not answer is left out.
@@ -219,7 +225,8 @@ pub fn discover(memory: &Path) -> Result<Vec<Interpreter>> {
         write_sealed(memory, &answers)?;
     }
     let mut found: Vec<Interpreter> = Vec::new();
-    for python in answers.into_values().filter_map(|asked| asked.answer) {
+    let answers = answers.into_values().filter_map(|asked| asked.answer);
+    for python in answers.filter(|python| !is_emptied(&python.prefix)) {
         if !found.iter().any(|other| other.prefix == python.prefix && other.version == python.version) {
             found.push(python);
         }
@@ -434,6 +441,15 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains(">=3.15") && text.contains("3.9.18, 3.12.1"), "{text}");
         assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn an_interpreter_where_tests_write_is_not_used() {
+        for (prefix, is_used) in
+            [("/tmp/python", false), ("/dev/shm/a/b", false), ("/tmpfs/python", true), ("/opt/p", true)]
+        {
+            assert_eq!(is_emptied(Path::new(prefix)), !is_used, "{prefix}");
+        }
     }
 
     #[test]

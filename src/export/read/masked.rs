@@ -12,7 +12,7 @@ use crate::family::Running;
 use crate::family::recube::task::MaskedFile;
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::recube::InstanceCase;
-use crate::record::task::Task;
+use crate::record::task::{Demand, Task};
 use crate::record::trace::check_path;
 
 /// What is read of the trees: bytes by path, by slug.
@@ -32,8 +32,8 @@ pub(crate) fn collection(
         return Err(Error::usage(format!("{} has no instance", dataset.directory.display())));
     }
     let (folder, images) = (dataset.folder()?, dataset.images()?);
-    let (slowest, contexts, trees) =
-        (dataset.slowest()?, dataset.recube_contexts()?, trees(dataset, instances)?);
+    let (demands, contexts, trees) =
+        (dataset.demands()?, dataset.recube_contexts()?, trees(dataset, instances)?);
     let mut cases: BTreeMap<String, Vec<InstanceCase>> = BTreeMap::new();
     for (id, case) in dataset.recube_cases()? {
         if case.left_out.is_none() {
@@ -56,8 +56,8 @@ pub(crate) fn collection(
         let own = cases.get(id).map(Vec::as_slice).unwrap_or_default();
         let mut groups: Vec<&str> = own.iter().map(|case| case.group_id.as_str()).collect();
         groups.dedup();
-        let of_group = |group: &&str| slowest.get(&(slug.to_string(), (*group).to_owned())).copied();
-        let slowest = groups.iter().filter_map(of_group).max();
+        let of_group = |group: &&str| demands.get(&(slug.to_string(), (*group).to_owned())).copied();
+        let demand = groups.iter().filter_map(of_group).fold(Demand::default(), Demand::max);
         let restored = one.hidden_files.iter().filter(|path| !path.ends_with(".pyc"));
         let restored = restored.filter_map(|path| Some((path.clone(), tree.get(path)?.clone())));
         let file = MaskedFile {
@@ -79,8 +79,8 @@ pub(crate) fn collection(
         tasks.push(file.task(Running {
             options: options(dataset, slug),
             variables: environments[slug].variables.clone(),
-            limit: settings::limit(limit(&manifest.config), slowest),
-            slowest,
+            limit: settings::limit(limit(&manifest.config), demand.slowest),
+            demand,
             gold: (!wanted.settings.without_solutions).then(|| original.clone()),
             ..Running::default()
         })?);

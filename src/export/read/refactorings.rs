@@ -22,7 +22,9 @@ use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
-use crate::record::task::{JudgedCase, JudgedPattern, JudgedSuite, Judging, Measured, Reward, Step, Task};
+use crate::record::task::{
+    Demand, JudgedCase, JudgedPattern, JudgedSuite, Judging, Measured, Reward, Step, Task,
+};
 
 /// A whole run may take so many times what the slowest one took, and at least so long.
 const TIMES: f64 = 4.0;
@@ -199,7 +201,10 @@ impl Refactoring<'_> {
             command: "python -m pytest".to_owned(),
             files: Vec::new(),
             measured: Measured {
-                slowest: Duration::try_from_secs_f64(slowest).ok().filter(|slowest| !slowest.is_zero()),
+                demand: Demand {
+                    slowest: Duration::try_from_secs_f64(slowest).ok().filter(|slowest| !slowest.is_zero()),
+                    memory: None,
+                },
                 attempts: u32::try_from(self.runs.len()).unwrap_or(u32::MAX),
                 flake_bound: 0.0,
                 worlds: Vec::new(),

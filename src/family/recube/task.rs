@@ -74,7 +74,7 @@ impl MaskedFile<'_> {
             command: self.command.to_owned(),
             files: vec![self.target.to_owned()],
             measured: Measured {
-                slowest: running.slowest,
+                demand: running.demand,
                 attempts: self.attempts,
                 flake_bound: self.flake_bound,
                 worlds: Vec::new(),

@@ -1,6 +1,5 @@
 """The judge of an export on commands: what works is right, what only knows the answer is not."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -129,27 +128,3 @@ def test_what_stands_for_what_may_differ_fits(judged):
     other = {**expected, "stdout": "at <root>/x <address> <module>\n"}
     assert judged(text, [run(None, other)])[0] == 0
     assert os.sep == "/"
-
-
-def test_what_the_first_process_of_a_container_waits_for_is_known(tmp_path):
-    specification = importlib.util.spec_from_file_location("judge", EXPORT / "judge.py")
-    judge = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(judge)
-
-    def process(number, parent, started, *words):
-        place = tmp_path / str(number)
-        place.mkdir()
-        (place / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
-        (place / "stat").write_text(f"{number} (a b) c) S {parent} " + "0 " * 17 + f"{started} 0\n")
-
-    process(1, 0, 5, "sh", "-c", "sleep infinity")
-    process(40, 1, 90, "sleep", "infinity")
-    assert judge.waited_for(str(tmp_path)) == 40
-    process(7, 1, 20, "sleep", "infinity")
-    process(9, 1, 10, "python", "-m", "leftover")
-    process(12, 1, 11)
-    process(13, 7, 12, "sleep", "infinity")
-    assert judge.waited_for(str(tmp_path)) == 7
-    shutil.rmtree(tmp_path / "1")
-    process(1, 0, 5, "bash")
-    assert judge.waited_for(str(tmp_path)) == 1

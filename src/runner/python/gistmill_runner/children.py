@@ -6,7 +6,7 @@ its child in the end and is killed. SIGCHLD is blocked while a server waits and 
 
 import ctypes
 import signal
-from os import WNOHANG, WUNTRACED, getpid, kill, listdir, waitpid
+from os import WNOHANG, WUNTRACED, getpid, kill, listdir, wait4, waitpid
 from os import WEXITSTATUS, WIFEXITED, WIFSTOPPED, WSTOPSIG, WTERMSIG
 from time import monotonic_ns
 
@@ -62,19 +62,25 @@ def wait(pid, next_deadline, may_stop=True):
     several times a second, because the child may have moved on to its next case. Returns the wait status, or None when
     the deadline has passed.
     """
+    return measured_wait(pid, next_deadline, may_stop)[0]
+
+
+def measured_wait(pid, next_deadline, may_stop=True):
+    """The same as `wait`, with the most memory in bytes that `pid`, or one process that it waited for, had at a time."""
     options = WNOHANG if may_stop else WNOHANG | WUNTRACED
     while True:
-        changed, status = waitpid(pid, options)
+        changed, status, usage = wait4(pid, options)
         if changed:
             if WIFSTOPPED(status):
                 kill_and_wait(pid)
-            return status
+            # The system counts in kibibytes.
+            return status, usage.ru_maxrss * 1024
         deadline = next_deadline()
         seconds = _LONGEST_SLEEP
         if deadline is not None:
             seconds = min(seconds, (deadline - monotonic_ns()) / 1e9)
             if seconds <= 0:
-                return None
+                return None, None
         _sigtimedwait(_ONLY_SIGCHLD, seconds)
 
 

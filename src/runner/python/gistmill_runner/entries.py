@@ -126,17 +126,18 @@ class Entries:
             return self._become(entry, random_state, not request.get("untraced"))
         limits = [int(request[name]) for name in ("case_timeout_ms", "group_timeout_ms") if request.get(name)]
         deadline = start + min(limits) * 1_000_000 if limits else None
-        status = children.wait(pid, lambda: deadline)
+        status, memory = children.measured_wait(pid, lambda: deadline)
         is_late = status is None
         if is_late:
             children.kill_and_wait(pid)
         leftover = 0 if children.none_left() else children.kill_leftovers(spared)
         duration = (monotonic_ns() - start) / 1e6
         exit = {"kind": "timed_out", "scope": "case", "index": index} if is_late else children.exit_of(status)
-        self._answer((index, entry), exit, pid, leftover, duration, _processor_seconds() - used)
+        self._answer((index, entry), exit, pid, leftover, (duration, _processor_seconds() - used, memory))
         return None
 
-    def _answer(self, what, exit, pid, leftover, duration, used):
+    def _answer(self, what, exit, pid, leftover, usage):
+        duration, used, memory = usage
         report, raw_output = self.report.text(), ""
         code = exit.get("code")
         if code == EXIT_INTERNAL_ERROR and report and '["internal"' in report:
@@ -158,6 +159,7 @@ class Entries:
             raw_output=clean(raw_output)[0],
             duration_ms=round(duration, 3),
             processor_ms=round(used * 1000, 3),
+            memory_bytes=memory,
         )
 
     def _case(self, what, code, pid, duration):

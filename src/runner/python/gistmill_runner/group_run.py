@@ -87,7 +87,7 @@ class GroupRunner:
             case_deadline = max(started, start) + case_limit
             return case_deadline if group_deadline is None else min(case_deadline, group_deadline)
 
-        status = children.wait(pid, next_deadline)
+        status, memory = children.measured_wait(pid, next_deadline)
         late = None
         if status is None:
             index, started = report.running()
@@ -96,7 +96,7 @@ class GroupRunner:
             children.kill_and_wait(pid)
         leftover = 0 if children.none_left() else children.kill_leftovers(spared)
         duration = (monotonic_ns() - start) / 1e6
-        self._answer(late or children.exit_of(status), leftover, duration, _processor_seconds() - used)
+        self._answer(late or children.exit_of(status), leftover, duration, _processor_seconds() - used, memory)
         return None
 
     @staticmethod
@@ -104,7 +104,7 @@ class GroupRunner:
         lseek(descriptor, 0, 0)
         ftruncate(descriptor, 0)
 
-    def _answer(self, exit, leftover, duration, used):
+    def _answer(self, exit, leftover, duration, used, memory):
         self.server.channel.send(
             "group_done",
             report=self.report.text(),
@@ -113,6 +113,7 @@ class GroupRunner:
             raw_output=self._raw_output(),
             duration_ms=round(duration, 3),
             processor_ms=round(used * 1000, 3),
+            memory_bytes=memory,
         )
 
     def _raw_output(self):

@@ -299,6 +299,14 @@ def test_processor_time_of_an_attempt_is_that_of_its_processes(start):
     assert busy["processor_ms"] >= 200 and waiting["duration_ms"] >= 200 > waiting["processor_ms"]
 
 
+def test_memory_of_an_attempt_is_its_own(start):
+    text = "import subprocess, sys\nLARGE = 'x = b\"1\" * 200_000_000'\ndef test_large(): exec(LARGE)\ndef test_child(): subprocess.run([sys.executable, '-c', LARGE])\ndef test_small(): pass\n"
+    runner = start({"test_memory.py": text})
+    ready = runner.open("test_memory.py")
+    large, child, small = (runner.run(ready, name)["memory_bytes"] for name in ("test_large", "test_child", "test_small"))
+    assert min(large, child) >= 200_000_000 > small >= 1_000_000
+
+
 def test_hypothesis_sums_up_what_it_did_only_where_it_did_something(start):
     runner = start(
         {
