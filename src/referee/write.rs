@@ -226,7 +226,9 @@ pub(crate) struct Report {
     pub(crate) rules: Rules,
     /// Instances without a submission; they count as failures.
     pub(crate) absent: usize,
-    /// Of those that are right, those that may be a constant: flag `enters-few-functions`.
+    /// Those that are right where a constant would be as well: the instance has `no-other-input`.
+    pub(crate) right_without_other_input: usize,
+    /// Of these, those that run little: flag `enters-few-functions`.
     pub(crate) enters_few_functions: usize,
     pub(crate) all: Summary,
     pub(crate) repositories: BTreeMap<String, Summary>,
@@ -262,6 +264,7 @@ impl Report {
             meta: meta.clone(),
             rules,
             absent,
+            right_without_other_input: scored.iter().filter(|one| one.is_right_without_other_input()).count(),
             enters_few_functions: scored.iter().filter(|one| !one.flags().is_empty()).count(),
             all: summarize(rows()),
             tiers: by(|instance| instance.tier.as_str().to_owned()),

@@ -34,13 +34,17 @@ pub(super) fn lines(
         ),
     };
     let mut lines = vec![headline(&report.run, &summary) + &absent];
-    if report.enters_few_functions > 0 {
+    if report.right_without_other_input > 0 {
         let right = present.iter().filter(|one| one.judged.verdict.fidelity == Some(true)).count();
         lines.push(format!(
-            "  {} of {} may be a constant: no other input of the test shows something else, and fewer than half of the functions \
-             that it calls run (flag {ENTERS_FEW_FUNCTIONS})",
-            report.enters_few_functions,
-            count(right, "right answer")
+            "  {} of {} may be a constant: no other input of the test shows something else (flag no-other-input); {} at most half \
+             of the functions that it calls run (flag {ENTERS_FEW_FUNCTIONS})",
+            report.right_without_other_input,
+            count(right, "right answer"),
+            match report.enters_few_functions {
+                0 => "in none of them".to_owned(),
+                few => format!("in {few} of them"),
+            }
         ));
     }
     if present.len() <= FEW {
@@ -154,7 +158,7 @@ mod tests {
         let nothing = Value::Null;
         let of = |(at, instance)| {
             let mut judged = right();
-            judged.row.trace_recall = Some(Ratio { part: u32::from(at == 0), whole: 2 });
+            judged.row.trace_recall = Some(Ratio { part: 1 + u32::from(at == 0), whole: 2 });
             Scored { instance, run: "one", meta: &nothing, run_meta: &nothing, troubles: &[], judged }
         };
         let scored: Vec<Scored<'_>> = instances.iter().enumerate().map(of).collect();
@@ -162,13 +166,17 @@ mod tests {
         assert_eq!(
             flags,
             [vec![], vec![ENTERS_FEW_FUNCTIONS], vec![]],
-            "half is not few; variants tell the third"
+            "half is few; variants tell the third"
         );
         let rules = Rules { variants: 3, planted_failure: 0, own_run: 0 };
         let all: Vec<&Scored<'_>> = scored.iter().collect();
         let report = Report::new("one", &nothing, (0, rules), &all);
         let said = lines((&report, Path::new("scores/one")), &scored, &|_| false, false);
-        assert!(said[1].starts_with("  1 of 3 right answers may be a constant: "), "{said:?}");
+        assert!(
+            said[1].starts_with("  2 of 3 right answers may be a constant: ")
+                && said[1].contains("; in 1 of them at"),
+            "{said:?}"
+        );
         assert!(said[3].contains(": right, enters-few-functions; "), "{said:?}");
     }
 

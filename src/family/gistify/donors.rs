@@ -19,12 +19,13 @@ type Form<'a> = (&'a str, usize, Vec<&'a str>);
 #[derive(Default)]
 pub(super) struct Donors<'a> {
     calls: BTreeMap<Form<'a>, Vec<Vec<Option<TextRange>>>>,
+    but: Option<TextRange>,
 }
 
 impl<'a> Donors<'a> {
-    /// Those of a file.
-    pub(super) fn of(body: &'a [Stmt]) -> Self {
-        let mut donors = Donors::default();
+    /// Those of a file but for one of its functions: a table of what a test itself hands over is soon written.
+    pub(super) fn of(body: &'a [Stmt], but: TextRange) -> Self {
+        let mut donors = Donors { but: Some(but), ..Donors::default() };
         donors.visit_body(body);
         donors
     }
@@ -65,6 +66,9 @@ fn form_of(call: &ExprCall) -> Option<(Form<'_>, Vec<Option<TextRange>>)> {
 
 impl<'a> Visitor<'a> for Donors<'a> {
     fn visit_expr(&mut self, expression: &'a Expr) {
+        if self.but.is_some_and(|but| but.contains_range(expression.range())) {
+            return;
+        }
         if let Expr::Call(call) = expression
             && let Some((form, places)) = form_of(call)
             && places.iter().any(Option::is_some)

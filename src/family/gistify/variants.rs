@@ -210,7 +210,7 @@ impl<'a> Finder<'a> {
 
     fn look_through(&mut self, module: &'a [Stmt], function: &'a StmtFunctionDef) {
         self.uses = Uses::of(module, function);
-        self.donors = Donors::of(module);
+        self.donors = Donors::of(module, function.range());
         for Decorator { expression, .. } in &function.decorator_list {
             if let Expr::Call(call) = expression
                 && called(call) == Some("parametrize")

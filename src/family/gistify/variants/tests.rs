@@ -260,7 +260,8 @@ fn other_calls_of_the_file_lend_what_they_hand_over() {
     );
     assert!(first.iter().all(|one| one.refutes == Refutes::WhereItDiffers));
     assert!(!of(file, "test_a").iter().any(|one| one.source.contains("is_in('x')")), "another form");
-    let asked = "def test_a():\n    assert f(1) == g(2, 5)\n    g(3, 6)\n";
+    let asked = "def test_a():\n    assert f(1) == g(2, 5)\n    g(9, 9)\n\ndef test_b():\n    g(3, 6)\n";
+    assert!(!of(asked, "test_a").iter().any(|one| one.source.contains("== g(9, 9)")), "it is the test's own");
     let lent = of(asked, "test_a").into_iter().find(|one| one.source.contains("== g(3, 6)")).unwrap();
     assert_eq!(lent.refutes, Refutes::Never, "it may be what is asked for");
 }
