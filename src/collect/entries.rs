@@ -198,7 +198,7 @@ impl Answers {
         asked.retain(|asked, _| !self.hashes.contains_key(asked));
         let mut open: Vec<(usize, &Group)> = asked.values().enumerate().collect();
         let mut told: Vec<Vec<CaseResult>> = vec![Vec::new(); open.len()];
-        // What a busy machine had no time for is asked once more: half an answer is none.
+        // What a busy machine had no time for is asked once more.
         for _ in 0..2 {
             let mut late = BTreeSet::new();
             cold.run(&open, |at, attempt| {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::family::gistify::{Summary, summarize};
+use crate::record::flag::NO_OTHER_INPUT;
 use crate::referee::scored::{ENTERS_FEW_FUNCTIONS, Scored, spelled};
 use crate::referee::write::Report;
 use crate::score::{Mean, Ratio};
@@ -36,15 +37,17 @@ pub(super) fn lines(
     let mut lines = vec![headline(&report.run, &summary) + &absent];
     if report.right_without_other_input > 0 {
         let right = present.iter().filter(|one| one.judged.verdict.fidelity == Some(true)).count();
+        let few = match report.enters_few_functions {
+            0 => String::new(),
+            few => format!(
+                "; {few} of these {} at most half of the functions that it calls (flag {ENTERS_FEW_FUNCTIONS})",
+                if few == 1 { "runs" } else { "run" }
+            ),
+        };
         lines.push(format!(
-            "  {} of {} may be a constant: no other input of the test shows something else (flag no-other-input); {} at most half \
-             of the functions that it calls run (flag {ENTERS_FEW_FUNCTIONS})",
+            "  {} of {} may be a constant: no other input of the test shows something else (flag {NO_OTHER_INPUT}){few}",
             report.right_without_other_input,
             count(right, "right answer"),
-            match report.enters_few_functions {
-                0 => "in none of them".to_owned(),
-                few => format!("in {few} of them"),
-            }
         ));
     }
     if present.len() <= FEW {
@@ -109,7 +112,6 @@ mod tests {
 
     use super::*;
     use crate::family::gistify::{Detail, ErrorClass, Verdict, Violation};
-    use crate::record::flag::NO_OTHER_INPUT;
     use crate::referee::gistify::evaluate::Judged;
     use crate::referee::write::Rules;
     use crate::testing::made_up::MadeUp;
@@ -135,11 +137,12 @@ mod tests {
         let first = instances[0].instance_id.as_str();
         let said = |all| lines((&report, Path::new("scores/one")), &scored, &|id| id != first, all);
         let some = said(false);
-        assert_eq!(some.len(), 2, "{some:?}");
+        assert_eq!(some.len(), 3, "{some:?}");
         assert!(some[0].starts_with("one: fidelity 100.0 % (n = 1), "), "{some:?}");
         let words = format!("; {} of {} instances have no submission", scored.len() - 1, scored.len());
         assert!(some[0].contains(&words), "{some:?}");
-        assert_eq!(some[1], format!("  {first}: right; line execution 75 %, line existence -, test F1 1.00"));
+        assert!(some[1].starts_with("  1 of 1 right answer may be a constant: "), "{some:?}");
+        assert_eq!(some[2], format!("  {first}: right; line execution 75 %, line existence -, test F1 1.00"));
         let whole = said(true);
         assert!(whole[0].contains(&format!("; absent {}", scored.len() - 1)), "{whole:?}");
         assert!(!whole[0].contains("left out"), "{whole:?}");
@@ -174,7 +177,7 @@ mod tests {
         let said = lines((&report, Path::new("scores/one")), &scored, &|_| false, false);
         assert!(
             said[1].starts_with("  2 of 3 right answers may be a constant: ")
-                && said[1].contains("; in 1 of them at"),
+                && said[1].contains("; 1 of these runs at most"),
             "{said:?}"
         );
         assert!(said[3].contains(": right, enters-few-functions; "), "{said:?}");
