@@ -83,8 +83,8 @@ fn left_out(directory: &Path, ids: &[&str]) -> Option<String> {
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
     (!ids.is_empty()).then(|| {
         format!(
-            "{} of the dataset before left out, because the instance is not published now or not what it was: {}{more}\n  hint: \
-             gistmill witness {}",
+            "{} of the dataset before left out, because the instance is not published now or not what it was: {}{more}; \
+             `gistmill witness {}` makes new ones",
             count(ids.len(), "witness"),
             ids[..ids.len().min(NAMED)].join(", "),
             directory.display()
