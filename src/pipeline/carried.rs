@@ -152,6 +152,7 @@ mod tests {
         let said = carry_over(&former, &mut other).unwrap().unwrap();
         assert!(other.iter().all(|one| one.witnesses.is_empty()));
         assert!(said.starts_with("2 witnesses of the dataset before left out, "), "{said}");
+        assert!(!said.contains('\n'), "it is a line of the log: {said}");
         assert!(
             ids[..2].iter().all(|id| said.contains(id.as_str())) && said.contains("gistmill witness "),
             "{said}"
