@@ -43,8 +43,10 @@ pub(super) struct ListArguments {
 enum State {
     /// It is an instance
     Published,
-    /// It could be one, and is not in the sample
+    /// It has no cause: it is an instance, or could be one
     Kept,
+    /// It is kept, and not published
+    Unpublished,
     /// It is kept, and not published: no submission can solve it by the rules, or none can be judged
     Unsolvable,
     /// It has a cause
@@ -52,12 +54,14 @@ enum State {
 }
 
 impl State {
-    fn as_str(self) -> &'static str {
+    /// Whether what is listed in a state is meant. That of what is kept says why it is not published, or that it is.
+    fn has(self, state: &str) -> bool {
         match self {
-            State::Published => "published",
-            State::Kept => "kept",
-            State::Unsolvable => "unsolvable",
-            State::Dropped => "dropped",
+            State::Published => state == "published",
+            State::Kept => matches!(state, "published" | "kept" | "unsolvable"),
+            State::Unpublished => matches!(state, "kept" | "unsolvable"),
+            State::Unsolvable => state == "unsolvable",
+            State::Dropped => state == "dropped",
         }
     }
 }
@@ -130,7 +134,7 @@ impl ListArguments {
             one.ids().into_iter().flatten().any(|id| id.to_lowercase().contains(&text))
         };
         let is_cause = |cause: &str| self.cause.iter().any(|one| one == cause);
-        self.state.is_none_or(|state| state.as_str() == one.state())
+        self.state.is_none_or(|state| state.has(one.state()))
             && (self.cause.is_empty() || one.cause().is_some_and(is_cause))
             && self.flag.iter().all(|flag| one.flags().contains(flag))
             && self.text.as_deref().is_none_or(has)
@@ -383,7 +387,8 @@ mod tests {
         for (arguments, expected) in [
             ("", &[0, 1, 2, 3][..]),
             ("--state published", &[0]),
-            ("--state kept", &[1]),
+            ("--state kept", &[0, 1, 2]),
+            ("--state unpublished", &[1, 2]),
             ("--state dropped", &[3]),
             ("--state unsolvable", &[2]),
             ("--cause fails --cause errors", &[3]),

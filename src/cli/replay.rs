@@ -21,6 +21,7 @@ use crate::record::outcome::Attempt;
 use crate::record::world::World;
 use crate::screen::verdict;
 use crate::terminal;
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ReplayArguments {
@@ -181,27 +182,74 @@ fn print(arguments: &Arguments, replay: &Replay, base: &Attempt, made: &[Attempt
         terminal::json(&json!({ "base": base, "attempts": made }));
         return;
     }
-    let same = |attempt: &Attempt| replay.agree(attempt, base);
+    terminal::say(&text(base, made, |one, other| replay.agree(one, other)));
+}
+
+/// A line for each attempt, how many different results several of them show, and a difference: between two of them if
+/// they differ, else from the base world.
+fn text(base: &Attempt, made: &[Attempt], agree: impl Fn(&Attempt, &Attempt) -> bool) -> String {
+    let mut lines = Vec::new();
+    let mut results: Vec<&Attempt> = Vec::new();
     for attempt in made {
-        terminal::say(&format!(
-            "{}#{}: {} ({})",
-            attempt.world,
-            attempt.number,
-            terminal::one_line(&verdict::describe(attempt)),
-            if same(attempt) { "as in the base world" } else { "not as in the base world" }
-        ));
+        let name = format!("{}#{}", attempt.world, attempt.number);
+        let is_same = agree(attempt, base);
+        let described = verdict::describe(attempt);
+        let described = terminal::one_line(&described);
+        let against = if is_same { "as in the base world" } else { "not as in the base world" };
+        lines.push(format!("{name}: {described} ({against})"));
+        if !results.iter().any(|known| agree(known, attempt)) {
+            results.push(attempt);
+        }
     }
-    let differing = made.iter().find(|attempt| !same(attempt));
-    let shown = match differing {
-        Some(attempt) => verdict::observation_diff(base, attempt),
-        None => made.first().map(verdict::render).unwrap_or_default(),
+    if made.len() > 1 {
+        let attempts = count(made.len(), "attempt");
+        lines.push(match results.len() {
+            1 => format!("{attempts} with the same result"),
+            several => format!("{attempts} with {several} different results"),
+        });
+    }
+    let shown = match results.as_slice() {
+        [one, other, ..] => verdict::observation_diff(one, other),
+        [one] if !agree(one, base) => verdict::observation_diff(base, one),
+        [one] => verdict::render(one),
+        [] => String::new(),
     };
-    terminal::say(shown.trim_end_matches('\n'));
+    lines.push(shown.trim_end_matches('\n').to_owned());
+    lines.join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::outcome::{Compare, Method, Outcome};
+    use crate::testing::attempts::attempt;
+
+    #[test]
+    fn repeats_that_differ_among_each_other_are_counted_and_shown() {
+        let one = |world: &World, number: u32, stdout: &str| Attempt {
+            number,
+            ..attempt(world, Method::Fork, 0, Outcome::Passed, stdout)
+        };
+        let base = one(&World::Base, 0, "base\n");
+        let said = |world: &World, outputs: &[&str]| {
+            let made: Vec<Attempt> =
+                (0..).zip(outputs).map(|(number, stdout)| one(world, number, stdout)).collect();
+            let compare = Compare::Output;
+            text(&base, &made, |one, other| one.shown(compare) == other.shown(compare))
+        };
+        let everything = World::Everything;
+        let differ = said(&everything, &["a\n", "a\n", "b\n", "c\n"]);
+        assert!(differ.contains("\n4 attempts with 3 different results\n"), "{differ}");
+        assert!(differ.contains("--- everything#0\n+++ everything#2\n"), "{differ}");
+        let same = said(&everything, &["a\n", "a\n"]);
+        assert!(same.contains("everything#1: 1 passed (not as in the base world)\n"), "{same}");
+        assert!(same.contains("\n2 attempts with the same result\n"), "{same}");
+        assert!(same.contains("--- base#0\n+++ everything#0\n"), "{same}");
+        let alone = said(&everything, &["a\n"]);
+        assert!(alone.contains("+++ everything#0") && !alone.contains("result"), "{alone}");
+        let steady = said(&World::Base, &["base\n", "base\n"]);
+        assert!(steady.contains("(as in the base world)") && !steady.contains("---"), "{steady}");
+    }
 
     #[test]
     fn only_the_repository_that_has_the_group_is_looked_into() {

@@ -12,6 +12,7 @@ use crate::dataset::query::{self, Answer, FoundGroup};
 use crate::error::{Error, Result};
 use crate::record::family::Family;
 use crate::terminal;
+use crate::text::shell_quote;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArguments {
@@ -41,7 +42,12 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
         _ => "tests",
     };
     // Of a repository that has masked files, or pairs, these are meant.
-    let tests = if what == "tests" { query::find_in(&dataset, &show.query)? } else { Answer::none() };
+    let mut tests = if what == "tests" { query::find_in(&dataset, &show.query)? } else { Answer::none() };
+    if let Some(named) = &show.dataset {
+        for evidence in tests.found.iter_mut().filter_map(|group| group.evidence.as_mut()) {
+            evidence.command = in_dataset(&evidence.command, named);
+        }
+    }
     let nearest = [files.nearest, pairs.nearest, tests.nearest].concat();
     let all: Vec<Found<'_>> = files
         .found
@@ -75,6 +81,16 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// A replay for whoever may have only the dataset: in its environment, and not in that of the configuration it was built with.
+fn in_dataset(command: &str, directory: &Path) -> String {
+    if !command.starts_with("gistmill replay ") {
+        return command.to_owned();
+    }
+    // A build writes its configuration last.
+    let plain = command.rsplit_once(" --config ").map_or(command, |(before, _)| before);
+    format!("{plain} --dataset {}", shell_quote(&directory.to_string_lossy()))
 }
 
 fn nothing(show: &ShowArguments, directory: &Path, family: Family, nearest: &[String]) -> Error {
@@ -120,4 +136,21 @@ impl Found<'_> {
 /// Verdict, repository, name.
 pub(super) fn line(verdict: &str, slug: &str, name: &str) -> String {
     terminal::one_line(&format!("{verdict}  {slug} {name}")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_replay_of_a_dataset_that_was_named_needs_no_configuration() {
+        let plain = "gistmill replay t.py::test --world base --times 10 --only local/parcel";
+        let wanted = format!("{plain} --dataset received/parcel/1");
+        let directory = Path::new("received/parcel/1");
+        for command in [plain.to_owned(), format!("{plain} --config 'my repos.toml'")] {
+            assert_eq!(in_dataset(&command, directory), wanted);
+        }
+        assert!(in_dataset(plain, Path::new("my data/1")).ends_with(" --dataset 'my data/1'"));
+        assert_eq!(in_dataset("python -m pytest t.py::test", directory), "python -m pytest t.py::test");
+    }
 }

@@ -83,8 +83,8 @@ fn left_out(directory: &Path, ids: &[&str]) -> Option<String> {
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
     (!ids.is_empty()).then(|| {
         format!(
-            "{} of the dataset before left out, because the instance is not published now or not what it was: {}{more}\n  hint: \
-             gistmill witness {}",
+            "{} of the dataset before left out, because the instance is not published now or not what it was: {}{more}; \
+             `gistmill witness {}` makes new ones",
             count(ids.len(), "witness"),
             ids[..ids.len().min(NAMED)].join(", "),
             directory.display()
@@ -152,6 +152,7 @@ mod tests {
         let said = carry_over(&former, &mut other).unwrap().unwrap();
         assert!(other.iter().all(|one| one.witnesses.is_empty()));
         assert!(said.starts_with("2 witnesses of the dataset before left out, "), "{said}");
+        assert!(!said.contains('\n'), "it is a line of the log: {said}");
         assert!(
             ids[..2].iter().all(|id| said.contains(id.as_str())) && said.contains("gistmill witness "),
             "{said}"

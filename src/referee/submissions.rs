@@ -76,9 +76,9 @@ impl RunOf {
 
 /// What can be handed in, for a message.
 fn shapes(file: &str) -> String {
-    let key = key(file);
+    let (key, ending) = (key(file), ending(file));
     format!(
-        "give a folder with <instance id>/{file} for each instance, or a .json or .jsonl file with rows \
+        "give a folder with <instance id>/{file} or <instance id>.{ending} for each instance, or a .json or .jsonl file with rows \
          {{\"instance_id\": \"…\", \"{key}\": \"<text of {file}>\"}} or {{\"instance_id\": \"…\", \"model_patch\": \"<diff that \
          adds {file}>\"}}, or a dictionary of such rows by instance id"
     )
@@ -227,7 +227,12 @@ fn of_one(folder: &Folder, place: &Path, file: &str) -> Result<Submission> {
     })
 }
 
-/// `<instance>/concise.py` or `.txt`, `<instance>/meta.json`, `run.json`.
+/// What the name of the file ends with.
+fn ending(file: &str) -> &str {
+    file.rsplit_once('.').map_or(file, |(_, ending)| ending)
+}
+
+/// `<instance>/concise.py` or `.txt`, `<instance>/meta.json`, `run.json`; or `<instance>.py`, as a dataset has its witnesses.
 fn of_folder(
     path: &Path,
     (file, known): (&str, &BTreeSet<String>),
@@ -235,6 +240,7 @@ fn of_folder(
     let folder = Folder::named(path)?;
     let run = json(&folder, Path::new("run.json"))?;
     let trouble = run.as_ref().err().cloned();
+    let suffix = format!(".{}", ending(file));
     let mut found = Vec::new();
     for entry in fs_err::read_dir(path)? {
         let entry = entry?;
@@ -245,6 +251,11 @@ fn of_folder(
         } else if known.contains(&name) {
             let trouble = format!("{} is not a folder", entry.path().display());
             found.push((name, Submission { troubles: vec![trouble], ..Submission::default() }));
+        } else if let Some(id) = name.strip_suffix(&suffix).filter(|id| known.contains(*id)) {
+            let text = given(&folder, Path::new(&name), LARGEST)?;
+            let troubles = text.as_ref().err().into_iter().cloned().collect();
+            let text = text.unwrap_or_default();
+            found.push((id.to_owned(), Submission { text, troubles, ..Submission::default() }));
         }
     }
     found.sort_by(|one, other| one.0.cmp(&other.0));
@@ -497,6 +508,29 @@ mod tests {
         assert_eq!(run.name.as_str(), "list");
         let run = read(&folder.path().join("run"), Some("other"), "concise.py", &known()).unwrap();
         assert_eq!(run.name.as_str(), "other");
+    }
+
+    #[test]
+    fn a_folder_of_files_that_are_called_as_the_instances_is_one_of_submissions() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("witnesses");
+        fs_err::create_dir(&folder).unwrap();
+        fs_err::write(folder.join("a__b-1.py"), "x = 1\n").unwrap();
+        fs_err::write(folder.join("helper.py"), "y = 2\n").unwrap();
+        std::os::unix::fs::symlink("helper.py", folder.join("a__b-2.py")).unwrap();
+        let run = read(&folder, None, "concise.py", &known()).unwrap();
+        assert_eq!((run.name.as_str(), &run.unknown), ("witnesses", &None));
+        assert_eq!(text(&run, "a__b-1").as_deref(), Some("x = 1\n"));
+        let linked = &run.submissions["a__b-2"];
+        assert!(linked.text.is_none() && linked.troubles.len() == 1, "no link is followed: {linked:?}");
+        fs_err::create_dir(folder.join("a__b-1")).unwrap();
+        let twice = read(&folder, None, "concise.py", &known()).unwrap_err().to_string();
+        assert!(twice.contains("two submissions for a__b-1"), "{twice}");
+        fs_err::remove_file(folder.join("a__b-1.py")).unwrap();
+        fs_err::remove_dir(folder.join("a__b-1")).unwrap();
+        fs_err::remove_file(folder.join("a__b-2.py")).unwrap();
+        let strange = read(&folder, None, "concise.py", &known()).unwrap_err().to_string();
+        assert!(strange.starts_with("there are no submissions in "), "{strange}");
     }
 
     #[test]
