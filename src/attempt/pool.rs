@@ -12,6 +12,7 @@ mod tests;
 mod worker;
 
 pub use admission::Admission;
+pub(crate) use file::IMPORT_OVER_LIMIT;
 pub use parking::Parking;
 pub use queue::{Run, Task};
 

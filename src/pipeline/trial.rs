@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::attempt::lab::Lab;
-use crate::attempt::pool::{Admission, Crowd, Event, NOT_RUN, Pass, Pool, Terms};
+use crate::attempt::pool::{Admission, Crowd, Event, IMPORT_OVER_LIMIT, NOT_RUN, Pass, Pool, Terms};
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, tasks};
 use crate::backend::Backend;
@@ -144,6 +144,9 @@ pub(super) fn run(
                 }));
             }
             Event::Unavailable { group, text, .. } => {
+                if text.starts_with(IMPORT_OVER_LIMIT) {
+                    report.late.insert(groups[group].group_id.clone());
+                }
                 complaints.push(Complaint { who: groups[group].group_id.clone(), text, is_skip: false });
             }
             Event::Broken(error) | Event::Lost { error, .. } => return Err(error),
@@ -213,7 +216,7 @@ mod tests {
     use crate::collect;
     use crate::testing::backend::FakeBackend;
     use crate::testing::lab::lab;
-    use crate::testing::script::{Act, FakeFile, FakeGroup};
+    use crate::testing::script::{Act, FakeFile, FakeGroup, Opening};
 
     #[test]
     fn what_ended_in_time_is_the_first_round_of_the_same_lab_and_of_no_other() {
@@ -271,6 +274,9 @@ mod tests {
         let backend = FakeBackend::new([
             FakeFile::new("test_a.py", (0..9).map(hang)),
             FakeFile::new("test_b.py", [FakeGroup::passing("test_b")]),
+            FakeFile::new("test_c.py", [FakeGroup::passing("test_c")]).opening(9, Opening::TimesOut),
+            FakeFile::new("test_d.py", [FakeGroup::passing("test_d")])
+                .opening(9, Opening::Refused("no module")),
         ]);
         let lab = Lab { options: Vec::new(), ..lab(&backend, folder.path()) };
         let limit = Duration::from_secs(2);
@@ -286,6 +292,9 @@ mod tests {
         assert!(not_run >= 5, "{not_run}");
         assert!(said.borrow().last().unwrap().starts_with("test_a.py: 2 tests take longer than 20 s"));
         assert_eq!(report.passing, BTreeSet::from(["test_b.py::test_b".to_owned()]));
+        let is_late = |group: &str| report.late.contains(group);
+        assert!(is_late("test_c.py::test_c"), "its import takes too long");
+        assert!(!is_late("test_d.py::test_d") && !is_late("test_b.py::test_b"));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::runner::Runner;
 use crate::runner::protocol::{Answer, CollectError, FileReady, Item, ItemKind, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
 
+/// How the text of what cannot be run begins where importing took too long, and not what it showed.
+pub(crate) const IMPORT_OVER_LIMIT: &str = "importing goes over the time limit";
+
 /// What opening a directory or file came to.
 pub(super) enum Opened<T> {
     Ready(T),
@@ -31,9 +34,7 @@ impl<T> Opened<T> {
             Answer::Died { level, exit, .. } => {
                 Opened::Ended(format!("importing ends the {level} process: {exit:?}"))
             }
-            Answer::TimedOut { level, .. } => {
-                Opened::Ended(format!("importing goes over the time limit ({level})"))
-            }
+            Answer::TimedOut { level, .. } => Opened::Ended(format!("{IMPORT_OVER_LIMIT} ({level})")),
             Answer::Broken { level, traceback } => {
                 Opened::Ended(format!("the {level} process failed while it imported:\n{traceback}"))
             }

@@ -6,7 +6,7 @@ its child in the end and is killed. SIGCHLD is blocked while a server waits and 
 
 import ctypes
 import signal
-from os import WNOHANG, WUNTRACED, getpid, kill, listdir, wait4, waitpid
+from os import WNOHANG, WUNTRACED, getpid, kill, listdir, strerror, waitpid
 from os import WEXITSTATUS, WIFEXITED, WIFSTOPPED, WSTOPSIG, WTERMSIG
 from time import monotonic_ns
 
@@ -18,13 +18,20 @@ _SIGKILL = signal.SIGKILL
 _SIGCHLD = signal.SIGCHLD
 _BLOCK, _SETMASK = signal.SIG_BLOCK, signal.SIG_SETMASK
 _SIG_IGN, _SIG_DFL = signal.SIG_IGN, signal.SIG_DFL
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
+_libc = ctypes.CDLL(None, use_errno=True)
+_prctl, _wait4 = _libc.prctl, _libc.wait4
 _open = open
 
 _ONLY_SIGCHLD = frozenset([_SIGCHLD])
 _LONGEST_SLEEP = 0.2
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+
+
+class _Usage(ctypes.Structure):
+    """`struct rusage`: two times, and 14 numbers of which the first is the most memory."""
+
+    _fields_ = [("times", ctypes.c_long * 4), ("most_memory", ctypes.c_long), ("others", ctypes.c_long * 13)]
 
 
 def adopt_orphans():
@@ -69,12 +76,17 @@ def measured_wait(pid, next_deadline, may_stop=True):
     """The same as `wait`, with the most memory in bytes that `pid`, or one process that it waited for, had at a time."""
     options = WNOHANG if may_stop else WNOHANG | WUNTRACED
     while True:
-        changed, status, usage = wait4(pid, options)
+        # `os.wait4` imports a module `resource`, which may be the tree's.
+        said, usage = ctypes.c_int(), _Usage()
+        changed = _wait4(pid, ctypes.byref(said), options, ctypes.byref(usage))
+        if changed < 0:
+            raise OSError(ctypes.get_errno(), strerror(ctypes.get_errno()))
         if changed:
+            status = said.value
             if WIFSTOPPED(status):
                 kill_and_wait(pid)
             # The system counts in kibibytes.
-            return status, usage.ru_maxrss * 1024
+            return status, usage.most_memory * 1024
         deadline = next_deadline()
         seconds = _LONGEST_SLEEP
         if deadline is not None:
