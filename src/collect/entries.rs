@@ -127,7 +127,8 @@ pub fn add(
     let mut answers = Answers::default();
     answers.ask(&entries, cold, printed)?;
     if looked_for {
-        let more = answers.subcommands(&entries);
+        let mut more = answers.subcommands(&entries);
+        more.truncate(MOST_NAMED);
         answers.ask(&more, cold, printed)?;
         let (named, before) = (more.len(), entries.len());
         let fit = more.into_iter().filter(|one| !answers.demands(one));
@@ -148,6 +149,11 @@ pub fn add(
     }
     Ok(())
 }
+
+/// Of what a program prints as its help, so many characters are read.
+const LONGEST_HELP: usize = 64 << 10;
+/// Subcommands named by the help of all programs: more are not looked at.
+const MOST_NAMED: usize = 500;
 
 /// What programs print about themselves.
 #[derive(Default)]
@@ -197,14 +203,15 @@ impl Answers {
     ) -> Result<()> {
         asked.retain(|asked, _| !self.hashes.contains_key(asked));
         let mut open: Vec<(usize, &Group)> = asked.values().enumerate().collect();
-        let mut told: Vec<Vec<CaseResult>> = vec![Vec::new(); open.len()];
+        let mut told: Vec<(Vec<String>, String)> = vec![Default::default(); open.len()];
         // What a busy machine had no time for is asked once more.
         for _ in 0..2 {
             let mut late = BTreeSet::new();
             cold.run(&open, |at, attempt| {
                 let says =
                     attempt.cases.iter().filter(|case| !(case.stdout.is_empty() && case.stderr.is_empty()));
-                told[at] = says.cloned().collect();
+                let text = says.clone().flat_map(|case| case.stdout.chars()).take(LONGEST_HELP);
+                told[at] = (says.clone().map(printed).collect(), text.collect());
                 if attempt.exit != Exit::Finished {
                     late.insert(at);
                 }
@@ -215,9 +222,11 @@ impl Answers {
                 break;
             }
         }
-        for (asked, cases) in asked.into_keys().zip(told) {
-            self.texts.insert(asked.clone(), cases.iter().map(|case| case.stdout.as_str()).collect());
-            self.hashes.insert(asked, cases.iter().map(printed).collect());
+        for (asked, (hashes, text)) in asked.into_keys().zip(told) {
+            if asked.0.arguments().last().is_some_and(|last| last == ABOUT[0]) {
+                self.texts.insert(asked.clone(), text);
+            }
+            self.hashes.insert(asked, hashes);
         }
         Ok(())
     }

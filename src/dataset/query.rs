@@ -273,7 +273,10 @@ impl FoundGroup {
                 lines.push(format!("  see it again: {}", evidence.command));
             }
             let is_test = !self.group_id.starts_with(&format!("{ENTRIES}::"));
-            if is_test && evidence.command.starts_with("gistmill replay ") {
+            if is_test
+                && evidence.command.starts_with("gistmill replay ")
+                && evidence.command.contains(" --world base ")
+            {
                 lines.push(format!("  without gistmill: python -m pytest {}", shell_quote(&self.group_id)));
             }
         }

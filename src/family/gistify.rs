@@ -65,9 +65,11 @@ pub(super) fn difficulty(traced: &Traced) -> Difficulty {
     Difficulty { trace_length: traced.totals.trace_length, unique_files: traced.totals.files.len() as u64 }
 }
 
-/// A kept group as a candidate. None without a whole trace that has calls.
+/// A kept group as a candidate. None without a whole trace that has calls, also of the repository where that decided nothing
+/// about the verdict.
 pub(super) fn candidate(slug: &RepoSlug, instance_id: &InstanceId, traced: &Traced) -> Option<Candidate> {
-    (traced.complete && traced.totals.trace_length > 0).then(|| Candidate {
+    let runs_nothing = traced.has_other_outcome() && traced.totals.package_calls == 0;
+    (traced.complete && traced.totals.trace_length > 0 && !runs_nothing).then(|| Candidate {
         slug: slug.clone(),
         instance_id: instance_id.clone(),
         difficulty: difficulty(traced),

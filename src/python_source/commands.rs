@@ -17,6 +17,8 @@ use values::{Scope, Value};
 const LONGEST_CHAIN: usize = 8;
 /// How often the body of one parametrized function is read, and how often those of one file are.
 const CASES: (usize, usize) = (24, 400);
+/// Invocations of one file: more are not looked at.
+const MOST: usize = 2_000;
 /// Parts of names of functions that run a program.
 const RUNNING: [&str; 8] = ["run", "invoke", "cli", "main", "cmd", "command", "exec", "call"];
 /// Calls that are given texts which may look like options, and run nothing.
@@ -186,6 +188,9 @@ impl Finder<'_> {
     }
 
     fn call(&mut self, call: &ExprCall) {
+        if self.found.invocations.len() >= MOST {
+            return;
+        }
         let Some(name) = chain(&call.func) else { return };
         let last = name.rsplit('.').next().unwrap_or(&name);
         let positional = &call.arguments.args;

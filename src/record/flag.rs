@@ -78,8 +78,9 @@ flags! {
         "no other input of the test shows something else"
         "Values that the test hands over were changed, there or together with what it asks for: each time a recorded answer \
          would be right as well, other lines of the repository ran, or not every run showed the same."
-        "It is published; a submission that returns a constant is judged right. Filter by the flag, or look at the column \
-         `trace_recall` of its scores, which is near 0 for a constant.";
+        "It is published; a submission that returns a constant is judged right. Filter by the flag, or look at \
+         `enters-few-functions` in the flags of its scores: constants mostly enter at most half of the functions, and all where \
+         the test enters one alone.";
     READS_HIDDEN_CODE "reads-hidden-code"
         "the command is given a file of code that a submission does not see"
         "An argument or the standard input names a file of the tree that counts as code, or the command changes one; code is \

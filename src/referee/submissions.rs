@@ -241,6 +241,8 @@ fn of_folder(
     let run = json(&folder, Path::new("run.json"))?;
     let trouble = run.as_ref().err().cloned();
     let suffix = format!(".{}", ending(file));
+    let repository = |id: &str| id.split_once('.').map(|(repository, _)| repository.to_owned());
+    let repositories: BTreeSet<Option<String>> = known.iter().map(|id| repository(id)).collect();
     let mut found = Vec::new();
     for entry in fs_err::read_dir(path)? {
         let entry = entry?;
@@ -251,7 +253,10 @@ fn of_folder(
         } else if known.contains(&name) {
             let trouble = format!("{} is not a folder", entry.path().display());
             found.push((name, Submission { troubles: vec![trouble], ..Submission::default() }));
-        } else if let Some(id) = name.strip_suffix(&suffix).filter(|id| known.contains(*id)) {
+        } else if let Some(id) = name
+            .strip_suffix(&suffix)
+            .filter(|id| known.contains(*id) || id.contains('.') && repositories.contains(&repository(id)))
+        {
             let text = given(&folder, Path::new(&name), LARGEST)?;
             let troubles = text.as_ref().err().into_iter().cloned().collect();
             let text = text.unwrap_or_default();
@@ -531,6 +536,12 @@ mod tests {
         fs_err::remove_file(folder.join("a__b-2.py")).unwrap();
         let strange = read(&folder, None, "concise.py", &known()).unwrap_err().to_string();
         assert!(strange.starts_with("there are no submissions in "), "{strange}");
+        // One of the same repository that the dataset does not have is named, as elsewhere.
+        let known: BTreeSet<String> = ["a__b.t-1".to_owned()].into();
+        fs_err::write(folder.join("a__b.t-1.py"), "x = 1\n").unwrap();
+        fs_err::write(folder.join("a__b.t-2.py"), "x = 1\n").unwrap();
+        let run = read(&folder, None, "concise.py", &known).unwrap();
+        assert!(run.unknown.is_some_and(|said| said.contains("a__b.t-2")) && run.submissions.len() == 1);
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn without_user_namespaces_nothing_is_run() {
     let ended = limited(&bench, &[("max_user_namespaces", 0)], &["build", "repos.toml"]).with_code(3);
     assert!(ended.stderr.contains("this machine does not allow the sandbox"), "{}", ended.stderr);
     assert!(ended.stderr.contains("entering new namespaces: ENOSPC"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("hint: gistmill needs user, mount, process"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: no more user namespaces are allowed here"), "{}", ended.stderr);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use ruff_python_ast::{CmpOp, Expr, ExprCall, Stmt, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange};
 
 use crate::score::tree;
@@ -15,6 +15,8 @@ pub(super) enum Role {
     Input,
     /// It is handed over and asked for.
     Both,
+    /// Nobody knows.
+    Doubtful,
 }
 
 /// Functions that make something else of what they are given: their other arguments are not an input of what made it.
@@ -30,6 +32,7 @@ pub(super) struct Uses<'a> {
     /// Asked for or handed over.
     doubtful: Vec<TextRange>,
     in_assert: bool,
+    in_compare: bool,
     /// Functions of the file that ask for something.
     asking: BTreeSet<&'a str>,
 }
@@ -60,17 +63,31 @@ impl<'a> Uses<'a> {
     pub(super) fn role(&self, name: &str) -> Role {
         let Some(loads) = self.loads.get(name) else { return Role::Input };
         let is_in = |ranges: &[TextRange], load: &TextRange| ranges.iter().any(|it| it.contains_range(*load));
-        match loads.iter().filter(|load| self.is_asked(**load)).count() {
+        let asked = loads.iter().filter(|load| is_in(&self.asked, load)).count();
+        let is_doubtful = loads.iter().any(|load| is_in(&self.doubtful, load));
+        match asked {
+            all if all == loads.len() => Role::Expected,
+            _ if is_doubtful => Role::Doubtful,
             0 => Role::Input,
-            _ if loads.iter().all(|load| is_in(&self.asked, load)) => Role::Expected,
             _ => Role::Both,
         }
     }
 
-    /// Of what is compared the sides that call nothing are asked for; where several call something, nobody knows.
-    fn sides(&mut self, sides: &[&'a Expr]) {
+    /// Whether a place is asked for, and not only perhaps.
+    pub(super) fn is_asked_surely(&self, range: TextRange) -> bool {
+        self.asked.iter().any(|it| it.contains_range(range))
+    }
+
+    /// Of what is compared the sides that call nothing are asked for, if they have to be the same; where several call something,
+    /// nobody knows.
+    fn sides(&mut self, sides: &[&'a Expr], are_the_same: bool) {
         let (calling, plain): (Vec<&Expr>, Vec<&Expr>) = sides.iter().copied().partition(|it| calls(it));
-        self.asked.extend(plain.iter().map(Ranged::range));
+        let plain = plain.iter().map(Ranged::range);
+        if are_the_same {
+            self.asked.extend(plain);
+        } else {
+            self.doubtful.extend(plain);
+        }
         if calling.len() > 1 {
             self.doubtful.extend(calling.iter().map(Ranged::range));
         }
@@ -83,12 +100,24 @@ impl<'a> Uses<'a> {
         let is_name = call.func.is_name_expr();
         let all = |uses: &mut Self| uses.doubtful.extend(arguments.iter().map(Ranged::range));
         match called(call) {
-            Some(name) if name.starts_with("assert") => self.sides(&arguments),
+            Some(name) if name.starts_with("assert") => self.sides(&arguments, !name.contains("Not")),
             Some("raises" | "warns" | "deprecated_call" | "approx") => {
                 self.asked.extend(arguments.iter().map(Ranged::range));
             }
             Some(name) if is_name && (self.asking.contains(name) || MAKE.contains(&name)) => all(self),
             _ if is_own => all(self),
+            // `isclose(f(1), 5)`, `f(1).startswith("a")`: what is not called is compared with what is.
+            _ if self.in_assert && !self.in_compare => {
+                let receiver = call.func.as_attribute_expr().map(|it| &*it.value);
+                let made = |one: &Expr| {
+                    calls(one) || one.as_name_expr().is_some_and(|it| self.stored.contains(it.id.as_str()))
+                };
+                if receiver.into_iter().chain(arguments.iter().copied()).any(made) {
+                    let plain: Vec<TextRange> =
+                        arguments.iter().filter(|one| !calls(one)).map(Ranged::range).collect();
+                    self.doubtful.extend(plain);
+                }
+            }
             _ => {}
         }
     }
@@ -108,9 +137,23 @@ impl<'a> Visitor<'a> for Uses<'a> {
         match expression {
             Expr::Compare(compare) if self.in_assert => {
                 let sides: Vec<&Expr> = std::iter::once(&*compare.left).chain(&compare.comparators).collect();
-                self.sides(&sides);
+                let are_the_same =
+                    compare.ops.iter().all(|it| matches!(it, CmpOp::Eq | CmpOp::Is | CmpOp::In));
+                self.sides(&sides, are_the_same);
+                let outside = std::mem::replace(&mut self.in_compare, true);
+                visitor::walk_expr(self, expression);
+                self.in_compare = outside;
+                return;
             }
-            Expr::Call(call) => self.call(call),
+            Expr::Call(call) => {
+                self.call(call);
+                if called(call).is_some_and(|name| name.starts_with("assert")) {
+                    let outside = std::mem::replace(&mut self.in_assert, true);
+                    visitor::walk_expr(self, expression);
+                    self.in_assert = outside;
+                    return;
+                }
+            }
             Expr::Name(name) if name.ctx.is_load() => {
                 self.loads.entry(&name.id).or_default().push(name.range());
             }

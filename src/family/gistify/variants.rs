@@ -307,6 +307,7 @@ impl<'a> Finder<'a> {
                 let (kind, refutes) = match role {
                     Role::Expected => (VariantKind::OtherExpected, Refutes::Never),
                     Role::Both => (VariantKind::OtherInput, Refutes::WhereItAgrees),
+                    Role::Doubtful => (VariantKind::OtherInput, Refutes::Never),
                     Role::Input if self.uses.is_asked(range) => (VariantKind::OtherInput, Refutes::Never),
                     Role::Input => (VariantKind::OtherInput, Refutes::WhereItDiffers),
                 };
@@ -386,8 +387,8 @@ impl<'a> Finder<'a> {
 
     /// What other calls of the file hand over.
     fn lent(&mut self, call: &'a ExprCall) {
-        let is_asked = self.uses.is_asked(call.range());
         for changes in self.donors.lend(self.parsed, call) {
+            let is_asked = changes.iter().any(|(range, _)| self.uses.is_asked(*range));
             self.add(VariantKind::OtherInput, call.start(), changes, None);
             self.refutes(if is_asked { Refutes::Never } else { Refutes::WhereItDiffers });
             if let Some(last) = self.edits.last_mut() {
@@ -484,7 +485,9 @@ impl<'a> Finder<'a> {
             let asked = ranges.iter().filter(is_asked).count();
             let refutes = match asked {
                 0 => Refutes::WhereItDiffers,
-                asked if asked < ranges.len() => Refutes::WhereItAgrees,
+                asked if asked < ranges.len() && ranges.iter().any(|it| self.uses.is_asked_surely(*it)) => {
+                    Refutes::WhereItAgrees
+                }
                 _ => Refutes::Never,
             };
             for new in other(literal).into_iter().chain(unlike(literal, self.seed)) {
@@ -512,6 +515,7 @@ impl<'a> Finder<'a> {
                     self.before(first, VariantKind::OtherInput, &new, None);
                     self.refutes(match role {
                         Role::Both => Refutes::WhereItAgrees,
+                        Role::Doubtful => Refutes::Never,
                         Role::Input | Role::Expected => Refutes::WhereItDiffers,
                     });
                 }

@@ -131,3 +131,12 @@ fn scripts_of_a_setup_file_are_read_where_they_are_literal() {
     let text = "setup(\n  entry_points={'console_scripts': ['a = b:c', 'd=e:f'], 'x': ['y']},\n)\nsetup(entry_points=z)\n";
     assert_eq!(commands(text).scripts, [(2, "a = b:c".to_owned()), (2, "d=e:f".to_owned())]);
 }
+
+#[test]
+fn texts_that_grow_and_calls_without_end_are_bounded() {
+    let grown = format!("A = 'xy'\n{}main(A.split())\nmain(['a', A])\n", "A = A + A\n".repeat(60));
+    assert_eq!(found(&grown), []);
+    assert_eq!(found(&grown.replace("A + A", "f'{A}{A}'")), []);
+    let many: String = (0..MOST + 9).map(|at| format!("main(['{at}'])\n")).collect::<Vec<_>>().concat();
+    assert_eq!(found(&many).len(), MOST);
+}

@@ -8,6 +8,8 @@ use ruff_python_ast::{Expr, ExprCall, ExprFString, FStringPart, InterpolatedStri
 const DEEPEST: u8 = 12;
 /// Longest list, in values.
 const MOST: usize = 100;
+/// Longest text, and all texts of a list together, in bytes: what doubles itself line by line means nothing.
+const LONGEST: usize = 16 << 10;
 
 /// A word of an invocation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +17,14 @@ pub enum Argument {
     Text(String),
     /// A file of which only the end of the path is written out: `tmp_path / "in.csv"`, `fixture("in.csv")`.
     File(String),
+}
+
+impl Argument {
+    fn bytes(&self) -> usize {
+        match self {
+            Argument::Text(text) | Argument::File(text) => text.len(),
+        }
+    }
 }
 
 /// What an expression says.
@@ -25,8 +35,15 @@ pub(super) enum Value {
 }
 
 impl Value {
-    fn text(text: &str) -> Self {
-        Value::One(Argument::Text(text.to_owned()))
+    /// None of what is too long.
+    fn text(text: &str) -> Option<Self> {
+        (text.len() <= LONGEST).then(|| Value::One(Argument::Text(text.to_owned())))
+    }
+
+    /// None of what is too long.
+    fn of_list(list: Vec<Argument>) -> Option<Self> {
+        let bytes: usize = list.iter().map(Argument::bytes).sum();
+        (list.len() <= MOST && bytes <= LONGEST).then_some(Value::List(list))
     }
 
     pub(super) fn one(self) -> Option<Argument> {
@@ -86,10 +103,10 @@ impl Scope {
     fn follow(&self, expression: &Expr, left: u8) -> Option<Value> {
         let left = left.checked_sub(1)?;
         match expression {
-            Expr::StringLiteral(text) => Some(Value::text(text.value.to_str())),
+            Expr::StringLiteral(text) => Value::text(text.value.to_str()),
             Expr::BytesLiteral(bytes) => {
                 let bytes: Vec<u8> = bytes.value.bytes().collect();
-                Some(Value::text(std::str::from_utf8(&bytes).ok()?))
+                Value::text(std::str::from_utf8(&bytes).ok()?)
             }
             Expr::Name(name) => {
                 self.frames.iter().rev().find_map(|frame| frame.get(name.id.as_str()))?.clone()
@@ -100,11 +117,9 @@ impl Scope {
             Expr::BinOp(two) if two.op == Operator::Add => {
                 match (self.follow(&two.left, left)?, self.follow(&two.right, left)?) {
                     (Value::One(Argument::Text(one)), Value::One(Argument::Text(other))) => {
-                        Some(Value::text(&(one + &other)))
+                        Value::text(&(one + &other))
                     }
-                    (Value::List(one), Value::List(other)) if one.len() + other.len() <= MOST => {
-                        Some(Value::List([one, other].concat()))
-                    }
+                    (Value::List(one), Value::List(other)) => Value::of_list([one, other].concat()),
                     _ => None,
                 }
             }
@@ -129,7 +144,7 @@ impl Scope {
                 return None;
             }
         }
-        Some(Value::List(all))
+        Value::of_list(all)
     }
 
     /// An expression as the end of a path.
@@ -166,9 +181,12 @@ impl Scope {
                     Some(said) => so_far.push_str(&said),
                     None => so_far.clear(),
                 }
+                if so_far.len() > LONGEST {
+                    return None;
+                }
             }
         }
-        if is_whole { Some(Value::text(&so_far)) } else { named_file(so_far.strip_prefix('/')?) }
+        if is_whole { Value::text(&so_far) } else { named_file(so_far.strip_prefix('/')?) }
     }
 
     fn called(&self, call: &ExprCall, left: u8) -> Option<Value> {

@@ -110,6 +110,12 @@ fn what_is_asked_for_is_no_input_and_what_changes_with_it_refutes_where_the_test
         "def test_a():\n    assert f() == approx(3)\n",
         "def check(a, b):\n    assert f(a) == b\ndef test_a():\n    check(3, 4)\n",
         "def test_a(self):\n    self.check(3, 4)\n",
+        "def test_a():\n    x = 3\n    assert f(x) == g(x)\n",
+        "def test_a():\n    x = 3\n    assert f(x) != x\n",
+        "def test_a():\n    assert np.allclose(f(), 5)\n",
+        "def test_a():\n    assert f().startswith('ab')\n",
+        "def test_a(self):\n    self.assertTrue(isclose(f(), 5))\n",
+        "def check(a, b):\n    assert f(a) == b\ndef test_a():\n    check(3, 4)\ndef test_b():\n    check(5, 6)\n",
     ] {
         assert_eq!((differs(doubtful), agrees(doubtful)), (vec![], vec![]), "{doubtful}");
     }
