@@ -73,7 +73,10 @@ fn rules_drop_keep_and_flag_and_the_dataset_says_so() {
     let dropped = group("test_starts_empty");
     assert_eq!((&dropped["kept"], &dropped["cause"]), (&json!(false), &json!("rule:starts-empty")));
     assert!(text(&dropped["evidence"]).contains("Nothing is added."), "{dropped:#}");
-    assert_eq!(texts(&group("test_counts_each_name")["flags"]), ["prints", "makes-a-tally"]);
+    assert_eq!(
+        texts(&group("test_counts_each_name")["flags"]),
+        ["prints", "makes-a-tally", "no-other-input"]
+    );
     assert_eq!(texts(&group("TestTwice::test_adds_up")["flags"]), ["makes-a-tally"]);
     let kept = group("test_is_wrong");
     assert_eq!((&kept["kept"], &kept["cause"]), (&json!(true), &Value::Null));
