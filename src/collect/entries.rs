@@ -128,7 +128,10 @@ pub fn add(
     answers.ask(&entries, cold, printed)?;
     if looked_for {
         let mut more = answers.subcommands(&entries);
-        more.truncate(MOST_NAMED);
+        if more.len() > MOST_NAMED {
+            collected.notes.push(format!("{} subcommands are not looked at", more.len() - MOST_NAMED));
+            more.truncate(MOST_NAMED);
+        }
         answers.ask(&more, cold, printed)?;
         let (named, before) = (more.len(), entries.len());
         let fit = more.into_iter().filter(|one| !answers.demands(one));
