@@ -84,6 +84,13 @@ pub struct Dataset {
     pub kinds: Option<Vec<String>>,
 }
 
+impl Dataset {
+    /// Where a build that writes below `output` puts it.
+    pub(crate) fn directory(&self, output: &Path) -> PathBuf {
+        output.join(&self.name).join(&self.version)
+    }
+}
+
 /// `[screen]`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Screen {

@@ -36,7 +36,7 @@ use crate::report;
 use crate::rules::RuleSet;
 use crate::store::{Cache, Lock};
 use crate::subset::Subset;
-use release::Former;
+pub(crate) use release::Former;
 use shards::Shards;
 
 /// Stages of the flow, in order.
@@ -188,9 +188,7 @@ impl Pipeline<'_> {
     }
 
     fn run_all(&self) -> Result<Built> {
-        let directory =
-            self.request.output.join(&self.config.dataset.name).join(&self.config.dataset.version);
-        let directory = dataset::swap::real_place(&directory)?;
+        let directory = dataset::swap::real_place(&self.config.dataset.directory(&self.request.output))?;
         let _rest = self.progress.ledger().begin("between repositories");
         // A shard writes no dataset.
         let whole = self.request.shards.made().is_none();

@@ -1,6 +1,7 @@
 //! `gistmill check`: everything that can be known before anything long starts, all problems at once.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -13,6 +14,7 @@ use crate::backend::local::{LocalBackend, Strictness};
 use crate::config::{BackendKind, Config, Repo, SourceSpec};
 use crate::environment::{Preview, Tools};
 use crate::error::{Error, Fault, Result};
+use crate::pipeline::Former;
 use crate::record::source::Pinned;
 use crate::rules::RuleSet;
 use crate::source;
@@ -58,6 +60,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     }
     findings.extend(explained.iter().map(of_repository));
     findings.extend(config.iter().flat_map(outputs));
+    findings.extend(config.iter().flat_map(|config| release(config, &check.config.output, &explained)));
     findings.push(finding(
         "config",
         config
@@ -161,6 +164,22 @@ fn outputs(config: &Config) -> Vec<Finding> {
         )
     };
     config.repos.iter().filter(shown).map(refused).collect()
+}
+
+/// What a build would refuse to replace: the same version, made of something else.
+fn release(config: &Config, output: &Path, explained: &[Explained]) -> Vec<Finding> {
+    let Some(former) = Former::find(&config.dataset.directory(output), |_| {}) else { return Vec::new() };
+    let moved = |repo: &Repo| {
+        let looked_at = explained.iter().filter(|one| one.slug == repo.slug);
+        let pinned = looked_at.filter_map(|one| one.result.as_ref().ok()).map(|(pinned, _)| pinned).next();
+        let checked = match (&repo.source, pinned) {
+            (_, Some(pinned)) => former.check_pin(&repo.slug, &pinned.commit, Some(&pinned.tree_sha256)),
+            (SourceSpec::Git { commit, .. }, None) => former.check_pin(&repo.slug, commit.as_str(), None),
+            _ => Ok(()),
+        };
+        checked.err().map(|error| finding(repo.slug.as_str(), Err(error)))
+    };
+    config.repos.iter().filter_map(moved).collect()
 }
 
 fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {

@@ -8,12 +8,11 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository};
-use crate::record::source::Pinned;
 use crate::text::count;
 
 /// The dataset that a build would replace.
 #[derive(Debug)]
-pub(super) struct Former {
+pub(crate) struct Former {
     directory: PathBuf,
     /// Published instances by slug.
     published: BTreeMap<RepoSlug, usize>,
@@ -23,7 +22,7 @@ pub(super) struct Former {
 
 impl Former {
     /// The dataset in a directory; none where there is none, or where it is damaged, which is said.
-    pub(super) fn find(directory: &Path, say: impl Fn(&str)) -> Option<Self> {
+    pub(crate) fn find(directory: &Path, say: impl Fn(&str)) -> Option<Self> {
         let dataset = Dataset::find(directory).unwrap_or_else(|error| {
             say(&format!("what cannot be read is replaced: {error}"));
             None
@@ -41,21 +40,19 @@ impl Former {
         })
     }
 
-    /// What it was made of, where that is something else than what a build would be made of now.
+    /// What it was made of, where that is something else than what a build would be made of now: a commit, and the content of
+    /// its tree where that is known.
     ///
     /// # Errors
     /// A usage error with both pins.
-    pub(super) fn check_pin(&self, pinned: &Pinned) -> Result<()> {
-        let slug = &pinned.slug;
+    pub(crate) fn check_pin(&self, slug: &RepoSlug, commit: &str, tree: Option<&str>) -> Result<()> {
         let holds = self.published.get(slug).is_some_and(|published| *published > 0);
-        let Some((commit, tree)) = self.pins.get(slug).filter(|_| holds) else { return Ok(()) };
-        if *commit == pinned.commit && (tree.is_empty() || *tree == pinned.tree_sha256) {
-            return Ok(());
-        }
-        let (was, is) = if *commit == pinned.commit {
-            (format!("the files {tree}"), format!("the files {}", pinned.tree_sha256))
-        } else {
-            (commit.clone(), pinned.commit.clone())
+        let Some((was_commit, was_tree)) = self.pins.get(slug).filter(|_| holds) else { return Ok(()) };
+        let other_tree = tree.filter(|tree| !was_tree.is_empty() && was_tree != tree);
+        let (was, is) = match other_tree {
+            _ if was_commit != commit => (was_commit.clone(), commit.to_owned()),
+            Some(tree) => (format!("the files {was_tree}"), format!("the files {tree}")),
+            None => return Ok(()),
         };
         Err(Error::usage(format!(
             "{} was made of {was} of {slug}, which is {is} now",
@@ -103,7 +100,7 @@ pub(super) fn kept(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::made_up::{self, MadeUp};
+    use crate::testing::made_up::MadeUp;
 
     fn failed(slug: &str) -> FailedRepository {
         FailedRepository {
@@ -155,16 +152,16 @@ mod tests {
     #[test]
     fn another_pin_is_named_with_the_one_before() {
         let slug = RepoSlug::new("a/b").unwrap();
-        let pinned = |commit: &str, tree: &str| Pinned {
-            tree_sha256: tree.to_owned(),
-            ..made_up::pinned(&slug, &commit.repeat(40))
-        };
+        let (was, now) = ("c".repeat(40), "d".repeat(40));
         let holds = former(&[("a/b", 3)]);
-        holds.check_pin(&pinned("c", "t0")).unwrap();
-        let moved = holds.check_pin(&pinned("d", "t0")).unwrap_err().to_string();
-        assert!(moved.contains(&"c".repeat(40)) && moved.contains(&"d".repeat(40)), "{moved}");
-        let changed = holds.check_pin(&pinned("c", "t1")).unwrap_err().to_string();
+        holds.check_pin(&slug, &was, Some("t0")).unwrap();
+        holds.check_pin(&slug, &was, None).unwrap();
+        for tree in [Some("t0"), None] {
+            let moved = holds.check_pin(&slug, &now, tree).unwrap_err().to_string();
+            assert!(moved.contains(&was) && moved.contains(&now), "{moved}");
+        }
+        let changed = holds.check_pin(&slug, &was, Some("t1")).unwrap_err().to_string();
         assert!(changed.contains("the files t0") && changed.contains("the files t1"), "{changed}");
-        former(&[("a/b", 0)]).check_pin(&pinned("d", "t0")).unwrap();
+        former(&[("a/b", 0)]).check_pin(&slug, &now, None).unwrap();
     }
 }

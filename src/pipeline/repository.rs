@@ -118,7 +118,7 @@ impl<'a> Repository<'a> {
         let preparation = Preparation::new(self.pipeline, self.repo);
         let pinned = self.ahead.take().unwrap_or_else(|| preparation.source())?;
         if let Some(former) = self.former {
-            former.check_pin(&pinned)?;
+            former.check_pin(&pinned.slug, &pinned.commit, Some(&pinned.tree_sha256))?;
         }
         self.found.source = Some(pinned.origin.describe());
         if until == Stage::Source {
@@ -447,6 +447,7 @@ impl<'a> Repository<'a> {
                 originals.iter().filter(|one| !on_trial.has(one.id)).cloned().collect();
             let stage = self.pipeline.progress.stage(&title, fresh.len() as u64);
             on_trial.make(&prepared.lab, submission, &fresh, &mut || stage.step())?;
+            drop(stage);
             let solvable =
                 |one: &&Original<'_>| variants.of(one.id).is_none() && on_trial.is_solvable(one.id);
             let solvable: Vec<&Original<'_>> = originals.iter().filter(solvable).collect();

@@ -62,7 +62,8 @@ impl ScreenPolicy {
         verdict::judge(group, attempts, self.partial, self.compare)
     }
 
-    /// The attempts that a group which passes in the base world still needs: how many in each of which worlds.
+    /// The attempts that a group still needs, how many in each of which worlds: one that passes in the base world goes through
+    /// others, one that fails is made to show that it always does.
     pub(crate) fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<BTreeMap<World, u32>> {
         self.step_after(known, self.considered(known.attempts, depth), depth)
     }
@@ -88,8 +89,18 @@ impl ScreenPolicy {
         let is_confirmed = made.iter().filter(confirms).count() >= CONFIRMATIONS;
         let mut base = base_attempts(&made);
         base.retain(|attempt| is_confirmed || attempt.round != CONFIRMING_ROUND);
-        if known.unavailable.is_some() || !self.judge(known.group, &base).is_kept() {
+        if known.unavailable.is_some() {
             return None;
+        }
+        let verdict = self.judge(known.group, &base);
+        if !verdict.is_kept() {
+            // Two attempts that fail may be a coin's.
+            let may_be_chance =
+                matches!(verdict.cause(), Some(Cause::Fails | Cause::Errors)) && !is_confirmed;
+            return may_be_chance.then(|| {
+                let confirming = made.iter().filter(confirms).count();
+                BTreeMap::from([(World::Base, (CONFIRMATIONS - confirming) as u32)])
+            });
         }
         match attribution::next(&AttemptsByWorld::new(made, self.compare), &self.covered, depth.seeds()) {
             Step::Run(wanted) => Some(wanted),
@@ -357,6 +368,25 @@ mod tests {
     }
 
     #[test]
+    fn what_fails_twice_has_to_fail_again_to_be_out_for_it() {
+        let failing = || Table::new().failing(0).failing(1);
+        let next = |made: &[Attempt]| {
+            let group = group();
+            policy(&[Dimension::Clock])
+                .next_step(Known { group: &group, attempts: made, unavailable: None }, Depth::First)
+        };
+        assert_eq!(next(&failing().failing(CONFIRMING_ROUND).made()), Some([(World::Base, 2)].into()));
+        let again = (0..CONFIRMATIONS).fold(failing(), |table, _| table.failing(CONFIRMING_ROUND)).made();
+        assert_eq!(next(&again), None);
+        assert_eq!(cause(&policy(&[]), &again, Depth::First).as_deref(), Some("fails"));
+        let by_chance = failing().base(CONFIRMING_ROUND, "a").made();
+        assert_eq!(
+            cause(&policy(&[]), &by_chance, Depth::First).as_deref(),
+            Some("nondeterministic-outcome")
+        );
+    }
+
+    #[test]
     fn other_worlds_are_asked_for_only_where_the_base_world_passes() {
         let next = |made: &[Attempt], unavailable: Option<&Unavailable>, depth| {
             let group = group();
@@ -365,7 +395,8 @@ mod tests {
         let steady = Table::new().base(0, "a").base(1, "a");
         let row = Unavailable { group_id: group().group_id, round: 0, text: String::new() };
         assert_eq!(next(&[], None, Depth::First), None, "nothing ran");
-        assert_eq!(next(&Table::new().failing(0).failing(1).made(), None, Depth::First), None, "fails");
+        let again = Some([(World::Base, CONFIRMATIONS as u32)].into());
+        assert_eq!(next(&Table::new().failing(0).failing(1).made(), None, Depth::First), again, "fails");
         let made = steady.clone().made();
         assert_eq!(next(&made, Some(&row), Depth::First), None, "cannot be collected alone");
         assert_eq!(next(&made, None, Depth::First), Some([(World::Everything, 1)].into()));

@@ -134,7 +134,7 @@ impl Repository<'_> {
         let preparation = Preparation::new(self.pipeline, self.repo);
         let base = self.ahead.take().unwrap_or_else(|| preparation.source())?;
         if let Some(former) = self.former {
-            former.check_pin(&base)?;
+            former.check_pin(&base.slug, &base.commit, Some(&base.tree_sha256))?;
         }
         self.found.source = Some(base.origin.describe());
         let source = self.repo.source.at(&pair.golden);

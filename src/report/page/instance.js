@@ -36,13 +36,13 @@ function outcomes(at) {
 function commandsOf(at) {
   const id = quoted(instances.id[at]);
   return facts([
-    ["run it", command(commandOf(at))], ["what is known", command("gistmill show " + id)],
-    ["in another world", command("gistmill replay " + id + " --world everything")],
+    ["run it", command(commandOf(at))], ["what is known", command(withDataset("gistmill show " + id))],
+    ["in another world", command(withDataset("gistmill replay " + id + " --world everything"))],
   ]);
 }
 function instanceView(at) {
   return [make("h2", { id: "one-name" }, testName(instances.group[at])), factsOf(at), make("h3", {}, "The test"), ...sourceView(at), make("h3", {}, "Cases"), ...casesView(at).filter(Boolean),
-    make("h3", {}, "Commands"), commandsOf(at), make("h3", {}, "Calls by file"), ...callsView(at), ...witnessView(at)];
+    make("h3", {}, "Commands, in the folder of this dataset"), commandsOf(at), make("h3", {}, "Calls by file"), ...callsView(at), ...witnessView(at)];
 }
 viewer({
   place: (id) => placeOf.get(id), id: (at) => instances.id[at], size: instances.id.length, table: "instances", show: instanceView,

@@ -98,6 +98,8 @@ function strip(at) {
     return [make("span", {}, world), runs];
   }));
 }
+// What this page lies beside is enough: a command that names the configuration of the build is for whoever has that.
+const withDataset = (text) => (text.startsWith("gistmill ") ? text.split(" --config ")[0] + " --dataset ." : text);
 const sample = (kind, sign, meaning) => make("span", { className: "sample" }, make("i", { className: "run" + kind, ariaHidden: "true" }, sign), meaning);
 const stripped = (at) => (strip(at) === null ? [] : [strip(at), make("small", { className: "samples" }, sample("", "✓", "passed"), sample(" skipped", "–", "skipped or expected to fail"),
   sample(" not", "✗", "anything else"), sample(" cold", "✓", "framed: the entry command in a process of its own"), sample(" differs", "✓", "round: its output differs from the first one"))]);
@@ -114,7 +116,7 @@ function evidence(at) {
   const place = groups.instance[at];
   const pairs = [
     ["evidence", found.summary], ["seen in", (found.seen || []).join(", ")], ["excerpt", found.excerpt && excerpt(found.excerpt)],
-    ["see it again", found.command && command(found.command)], ["flags", groups.flags[at].join(", ")], ["attempts", strip(at) && stripped(at)],
+    ["see it again", found.command && command(withDataset(found.command))], ["flags", groups.flags[at].join(", ")], ["attempts", strip(at) && stripped(at)],
     ["instance", place !== null && instanceLink(place, instances.id[place])],
     ["state", { kept: "kept, but not in the sample", unsolvable: "kept, and not published: no submission can solve it by the rules, or none can be judged; its flags say why" }[stateOf(at)]],
     ["files", filesOf(at).length > 0 && make("details", {}, make("summary", {}, plural(filesOf(at).length, "file")), filesOf(at).join(", "))],
