@@ -20,7 +20,7 @@ use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::instance::Instance;
 use crate::record::outcome::CaseResult;
-use crate::referee::gistify::evaluate::Original;
+use crate::referee::gistify::original::Original;
 
 /// Which dataset, which part of it, and how its environments are made.
 #[derive(Debug, clap::Args)]

@@ -31,7 +31,7 @@ use crate::record::source::Pinned;
 use crate::record::trace::Traced;
 use crate::record::verdict::Verdict;
 use crate::record::witness::Witness;
-use crate::referee::gistify::evaluate::Original;
+use crate::referee::gistify::original::Original;
 use crate::referee::gistify::self_check::SelfChecks;
 use crate::referee::gistify::variants::Variants;
 use crate::referee::gistify::witness::kept;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::gistify::evaluate::Judged;
+use super::gistify::judged::Judged;
 use super::gistify::tables::{self, Run, Table};
 use super::scored::{Scored, spelled};
 use super::submissions;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::gistify::evaluate::Judged;
+use super::gistify::judged::Judged;
 use crate::record::flag::NO_OTHER_INPUT;
 use crate::record::instance::Instance;
 use crate::score::Ratio;

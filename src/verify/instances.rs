@@ -11,7 +11,7 @@ use crate::pipeline::prepare::Prepared;
 use crate::record::instance::{Expected, Instance};
 use crate::record::outcome::{Attempt, CaseResult};
 use crate::record::trace::{Traced, is_test_path, test_roots};
-use crate::referee::gistify::evaluate::normalized_again;
+use crate::referee::gistify::agreement::normalized_again;
 use crate::score::{Masks, Modules, compare};
 use crate::store::scratch;
 use crate::trace::{ToTrace, Traces, Which};

@@ -8,8 +8,10 @@ use crate::attempt::pool::{Parking, Terms};
 use crate::cli::session::Session;
 use crate::error::Result;
 use crate::pipeline::prepare::Prepared;
-use crate::referee::gistify::evaluate::{Judged, Original, Policy, Referee};
+use crate::referee::gistify::evaluate::{Policy, Referee};
 use crate::referee::gistify::ground::Ground;
+use crate::referee::gistify::judged::Judged;
+use crate::referee::gistify::original::Original;
 use crate::referee::submissions::Submission;
 use crate::store::memo::Memo;
 

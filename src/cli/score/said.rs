@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
     use crate::family::gistify::{Detail, ErrorClass, Verdict, Violation};
-    use crate::referee::gistify::evaluate::Judged;
+    use crate::referee::gistify::judged::Judged;
     use crate::referee::write::Rules;
     use crate::testing::made_up::MadeUp;
 

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::evaluate::Original;
 use super::given::{from_root, group_with, is_code, is_place, named};
 use super::ground::Code;
+use super::original::Original;
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;

@@ -6,215 +6,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
+use super::agreement::{messages, normalized_again, sabotage_of, shortened};
 use super::given::{group_with, named};
 use super::ground::{Code, Ground};
+use super::judged::{Judged, OUTPUT_LINES, Watched};
 use super::on_variants::OnVariants;
+use super::original::Original;
 use crate::attempt::lab::Lab;
-use crate::attempt::normalize::Normalizer;
 use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
-use crate::family::gistify::{
-    Against, Cases, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, Finding, FindingKind,
-    Injection, Line, LineExistence, NotInjected, Overlap, Replacement, Row, Run, Sabotage, Scenery,
-    Submitted, TestName, TracedFunction, Verdict, Violation, findings, first_line, in_file, inject_inherited,
-    judge, judge_command, line_execution, sabotage, strict_findings, test_overlap, trace_recall,
-};
-use crate::python_source::decoded;
+use crate::family::gistify::{Cases, Evaluated, Sabotage, Violation, first_line, sabotage};
 use crate::record::collected::Group;
-use crate::record::entry::Entry;
-use crate::record::flag::PROBE_INSENSITIVE;
-use crate::record::id::{InstanceId, hash_parts, sha256_hex};
-use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Outcome};
-use crate::record::variant::Variant;
 use crate::referee::run::{Import, Lost, PLAIN, Place, Seen, WATCHED, failing};
 use crate::referee::submissions::Submission;
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
-use crate::score::{ComparedCase, Comparison, File, Masks, Ratio, Unreadable, compare, text_of};
+use crate::score::{Comparison, Masks, compare};
 use crate::text::tail;
-
-/// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-9";
-/// Largest test file that is read, in bytes.
-pub(crate) const LARGEST_TEST: u64 = 8 << 20;
-/// Lines of output that are kept as evidence.
-const OUTPUT_LINES: usize = 60;
-/// Cases whose messages are kept, and lines of each.
-const MOST_CASES: usize = 3;
-const MESSAGE_LINES: usize = 20;
-/// Findings that say nothing of a file that is not run by pytest, or that a command has to have.
-const OF_TESTS: [FindingKind; 4] = [
-    FindingKind::LeftoverTest,
-    FindingKind::MainGuard,
-    FindingKind::NeutralizedTest,
-    FindingKind::RegistersPlugin,
-];
-/// Characters of what a case was to show, and showed, that are kept.
-const LONGEST_TEXT: usize = 4000;
-
-/// An original test and what it showed.
-#[derive(Debug, Clone)]
-pub(crate) struct Original<'a> {
-    pub(crate) id: &'a InstanceId,
-    /// Its file, from the root of the tree.
-    pub(crate) file: &'a str,
-    pub(crate) test: TestName,
-    /// Where it is defined, when that is another file.
-    pub(crate) defined_in: Option<(&'a str, TestName)>,
-    pub(crate) golden: &'a [CaseResult],
-    /// Whether it fails when it is made to.
-    pub(crate) can_be_sabotaged: bool,
-    /// Functions of the repository that its cases call. None where there is no trace.
-    pub(crate) traced: Option<&'a [TracedFunction]>,
-    /// Edited texts of the test, or other input of the command; where there are none, a planted failure has to do for a test.
-    pub(crate) variants: &'a [Variant],
-    /// The command that it is, where it is not a test.
-    pub(crate) entry: Option<Entry>,
-}
-
-impl<'a> Original<'a> {
-    /// That of an instance.
-    pub(crate) fn of(instance: &'a Instance, golden: &'a [CaseResult]) -> Self {
-        let classes = instance.test_class.iter().flat_map(|chain| chain.split("::"));
-        let defined_in = instance.test_defined_in.as_deref().and_then(|place| place.split_once("::"));
-        let test = TestName {
-            classes: classes.map(str::to_owned).collect(),
-            function: instance.test_function.clone(),
-        };
-        Original {
-            defined_in: defined_in.and_then(|(file, name)| Some((file, name.parse().ok()?))),
-            can_be_sabotaged: instance.is_test()
-                && !instance.flags.iter().any(|flag| flag == PROBE_INSENSITIVE),
-            entry: instance.entry(),
-            ..Original::new(&instance.instance_id, &instance.test_file, test, golden)
-        }
-    }
-
-    /// One of which no more is known.
-    pub(crate) fn new(id: &'a InstanceId, file: &'a str, test: TestName, golden: &'a [CaseResult]) -> Self {
-        Original {
-            id,
-            file,
-            test,
-            defined_in: None,
-            golden,
-            can_be_sabotaged: true,
-            traced: None,
-            variants: &[],
-            entry: None,
-        }
-    }
-
-    /// That of a group.
-    pub(crate) fn of_group(id: &'a InstanceId, group: &'a Group, golden: &'a [CaseResult]) -> Self {
-        let test = TestName { classes: group.classes.clone(), function: group.function.clone() };
-        let can_be_sabotaged = group.entry.is_none();
-        Original {
-            entry: group.entry.clone(),
-            can_be_sabotaged,
-            ..Original::new(id, &group.file, test, golden)
-        }
-    }
-
-    /// The group of its test function, with whatever cases that has.
-    pub(crate) fn group(&self) -> Group {
-        if let Some(entry) = &self.entry {
-            return Group::of_entry(entry.clone());
-        }
-        Group {
-            group_id: self.id.to_string(),
-            file: self.file.to_owned(),
-            classes: self.test.classes.clone(),
-            function: self.test.function.clone(),
-            cases: Vec::new(),
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-            entry: None,
-        }
-    }
-
-    /// The group that a submission has, which is this file.
-    pub(crate) fn submitted(&self, file: &str) -> Group {
-        match &self.entry {
-            Some(entry) => Group::of_entry(Entry { command: entry.submitted(file), ..entry.clone() }),
-            None => Group { file: file.to_owned(), ..self.group() },
-        }
-    }
-
-    /// Where the test is defined.
-    pub(crate) fn definition(&self) -> (&'a str, &TestName) {
-        self.defined_in.as_ref().map_or((self.file, &self.test), |(file, name)| (file, name))
-    }
-}
-
-/// Everything that is known about one submission.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Judged {
-    pub(crate) verdict: Verdict,
-    pub(crate) row: Row,
-    /// The file does not define the test in its place.
-    pub(crate) missing: bool,
-    /// How the original test came in.
-    pub(crate) injection: Option<Injection>,
-    /// What took the place of the submitted test, and where.
-    pub(crate) replacement: Option<(Replacement, String)>,
-    /// Why the file cannot be read.
-    pub(crate) unreadable: Option<Unreadable>,
-    pub(crate) findings: Vec<Finding>,
-    pub(crate) import_attempts: Vec<ImportAttempt>,
-    /// None where nothing was run.
-    pub(crate) comparison: Option<Comparison>,
-    /// Runs, and how many of them agreed.
-    pub(crate) attempts: (u32, u32),
-    pub(crate) sabotage: Sabotage,
-    /// None where there are no variants, or where the test as it is did not agree.
-    #[serde(default)]
-    pub(crate) variants: Option<OnVariants>,
-    pub(crate) existence: Option<LineExistence>,
-    pub(crate) executed: Vec<ExecutedLine>,
-    /// Why executed lines are not known.
-    pub(crate) untraced: Option<String>,
-    /// Physical lines of the submitted file.
-    pub(crate) lines: usize,
-    /// SHA-256 of the submitted file.
-    pub(crate) sha256: Option<String>,
-    /// SHA-256 of the text that was run.
-    pub(crate) evaluated_sha256: Option<String>,
-    /// The end of what the run printed beside its cases.
-    pub(crate) output: String,
-    /// Why the machine lost it: nothing can be said, and it is judged again the next time.
-    #[serde(default)]
-    pub(crate) lost: Option<String>,
-    /// Whether it is for a command.
-    #[serde(default)]
-    pub(crate) is_command: bool,
-}
-
-impl Judged {
-    /// Which lines of the submitted file ran, by the first of each.
-    pub(crate) fn executed_by_line(&self) -> BTreeMap<u32, Execution> {
-        let submitted = |line: u32| match &self.replacement {
-            Some((replacement, _)) => replacement.submitted_line(line),
-            None => Some(line),
-        };
-        self.executed.iter().filter_map(|one| Some((submitted(one.first)?, one.execution))).collect()
-    }
-
-    /// Variants that do not show what they show in the repository, by their place.
-    pub(crate) fn differing_variants(&self) -> Vec<usize> {
-        self.variants.iter().flat_map(|all| all.differing.iter().map(|one| one.variant)).collect()
-    }
-
-    /// Lines of the submitted file with their types.
-    pub(crate) fn submitted_lines(&self) -> &[Line] {
-        self.existence.as_ref().map_or(&[], |existence| &existence.lines)
-    }
-}
 
 /// By which rules submissions are judged.
 #[derive(Debug, Clone)]
@@ -236,7 +47,7 @@ pub(crate) struct Referee<'a> {
 }
 
 /// A submission on its way.
-struct Case<'a> {
+pub(super) struct Case<'a> {
     original: &'a Original<'a>,
     test_module: String,
     judged: Judged,
@@ -259,12 +70,6 @@ struct Compared {
 
 /// The place of a submission, and that of a variant; none is the test as it is.
 type VariantRun = (usize, Option<usize>);
-
-/// A run whose lines were noted.
-struct Watched {
-    lines: Option<BTreeSet<u32>>,
-    outcome_hash: String,
-}
 
 /// The first Python in which an import can be watched without anything that it imports noticing.
 const WATCHES_UNSEEN: (u32, u32) = (3, 12);
@@ -519,154 +324,6 @@ impl Referee<'_> {
         case.judged.variants = Some(on_variants);
     }
 
-    /// A submission with each variant of its test in it.
-    fn variant_texts(&self, tree: &Folder, original: &Original<'_>, submitted: &[u8]) -> Result<Vec<String>> {
-        let (path, defined) = original.definition();
-        let source = decoded(&tree.read_through_links(Path::new(path), LARGEST_TEST)?);
-        let modules = &self.ground.code.modules;
-        let text = |variant: &Variant| {
-            let edited = in_file(&source, defined, &variant.source).ok().flatten()?;
-            let file = File { path, text: &edited };
-            Some(
-                inject_inherited(text_of(submitted).ok()?, file, defined, &original.test, modules).ok()?.text,
-            )
-        };
-        let texts: Option<Vec<String>> = original.variants.par_iter().map(text).collect();
-        texts.ok_or_else(|| {
-            Error::usage(format!("a variant of {} does not fit its test in {path}", original.id))
-                .with_hint("hidden/variants.jsonl and the tree have to be of one build")
-        })
-    }
-
-    /// What decides about a judgement: the same key, the same judgement.
-    pub(crate) fn key(&self, original: &Original<'_>, text: Option<&[u8]>) -> String {
-        let lab = self.lab;
-        hash_parts(&[
-            SCORER,
-            &crate::runner::version_hash(),
-            &lab.built.key,
-            &lab.backend.isolation().kind,
-            &self.ground.key,
-            original.id.as_str(),
-            &format!("{:?} {}", original.definition(), original.can_be_sabotaged),
-            &serde_json::to_string(&(original.golden, original.traced)).unwrap_or_default(),
-            &serde_json::to_string(&(original.variants, &original.entry)).unwrap_or_default(),
-            &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
-            &format!("{:?} {}", self.policy, lab.compare.as_str()),
-            &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
-        ])
-    }
-
-    /// What can be said before anything runs.
-    fn read<'a>(
-        &self,
-        tree: &Folder,
-        original: &'a Original<'a>,
-        submission: &Submission,
-    ) -> Result<Case<'a>> {
-        let mut judged = Judged::empty(submission.text.as_deref());
-        if original.entry.is_some() {
-            return Ok(self.read_of_command(original, submission, judged));
-        }
-        let (path, defined) = original.definition();
-        let source = decoded(&tree.read_through_links(Path::new(path), LARGEST_TEST)?);
-        let file = File { path, text: &source };
-        let mut evaluated = None;
-        if let Some(bytes) = &submission.text {
-            match text_of(bytes)
-                .and_then(|text| self.examine(text, (file, defined), &original.test, &mut judged))
-            {
-                Ok(Ok(ready)) => evaluated = Some(ready),
-                Ok(Err(NotInjected::Missing)) => judged.missing = true,
-                Ok(Err(NotInjected::Unparsable { reason })) | Err(reason) => judged.cannot_be_read(reason),
-                Ok(Err(NotInjected::Original { reason })) => {
-                    return Err(Error::usage(format!(
-                        "{path}: the test of {} cannot be read: {reason:?}",
-                        original.id
-                    )));
-                }
-            }
-        }
-        judged.take_injection(evaluated.as_ref());
-        let decided = forbids(&judged.findings, &self.policy.allowed);
-        Ok(Case {
-            original,
-            test_module: self.ground.code.modules.module_of(original.file),
-            judged,
-            evaluated: evaluated.filter(|_| !decided),
-            seen: None,
-            watched: None,
-            lost: None,
-        })
-    }
-
-    /// What can be said of a file for a command before it runs: there is no test in it.
-    fn read_of_command<'a>(
-        &self,
-        original: &'a Original<'a>,
-        submission: &Submission,
-        mut judged: Judged,
-    ) -> Case<'a> {
-        judged.row.test_f1 = None;
-        judged.is_command = true;
-        let mut evaluated = None;
-        if let Some(bytes) = &submission.text {
-            match text_of(bytes).and_then(|text| self.look_through(text, &mut judged).map(|()| text)) {
-                Ok(text) => evaluated = Some(Evaluated::as_it_is(text)),
-                Err(reason) => {
-                    judged.cannot_be_read(reason);
-                    judged.row.test_f1 = None;
-                }
-            }
-        }
-        judged.evaluated_sha256 = evaluated.as_ref().map(|it| sha256_hex(it.text.as_bytes()));
-        let decided = forbids(&judged.findings, &self.policy.allowed);
-        Case {
-            original,
-            test_module: String::new(),
-            judged,
-            evaluated: evaluated.filter(|_| !decided),
-            seen: None,
-            watched: None,
-            lost: None,
-        }
-    }
-
-    /// Lines and findings of a file for a command.
-    fn look_through(&self, text: &str, judged: &mut Judged) -> std::result::Result<(), Unreadable> {
-        let Ground { code: Code { modules, sources }, corpus, .. } = self.ground;
-        let root = self.lab.setting.places.root.to_string_lossy();
-        let test = TestName { classes: Vec::new(), function: String::new() };
-        let scenery = Scenery { modules, test: &test, root: &root, hidden: sources };
-        let existence = corpus.line_existence(text)?;
-        let none = Against { original: File { path: "", text: "" }, defined: &test, corpus };
-        let mut found = findings(text, scenery)?;
-        found.extend(strict_findings(text, scenery, none)?);
-        found.retain(|finding| !OF_TESTS.contains(&finding.kind));
-        judged.read_as(existence, found);
-        Ok(())
-    }
-
-    /// Lines, findings and test of a text, and the text to run.
-    fn examine(
-        &self,
-        text: &str,
-        (original, defined): (File<'_>, &TestName),
-        test: &TestName,
-        judged: &mut Judged,
-    ) -> std::result::Result<std::result::Result<Evaluated, NotInjected>, Unreadable> {
-        let Ground { code: Code { modules, sources }, corpus, .. } = self.ground;
-        let root = self.lab.setting.places.root.to_string_lossy();
-        let scenery = Scenery { modules, test, root: &root, hidden: sources };
-        let existence = corpus.line_existence(text)?;
-        let mut found = findings(text, scenery)?;
-        found.extend(strict_findings(text, scenery, Against { original, defined, corpus })?);
-        judged.read_as(existence, found);
-        let overlap = test_overlap(text, original, defined, modules);
-        judged.row.test_f1 = overlap.ok().flatten().map(Overlap::f1);
-        Ok(inject_inherited(text, original, defined, test, modules))
-    }
-
     fn comparison(&self, case: &Case<'_>, seen: &Seen) -> Comparison {
         let normalizer = WorldSetting::base(&self.lab.setting).normalizer;
         let golden = normalized_again(case.original.golden, &normalizer);
@@ -741,7 +398,17 @@ impl Referee<'_> {
     }
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    /// One that is read, and the text to run, if any.
+    pub(super) fn new(
+        original: &'a Original<'a>,
+        test_module: String,
+        judged: Judged,
+        evaluated: Option<Evaluated>,
+    ) -> Self {
+        Case { original, test_module, judged, evaluated, seen: None, watched: None, lost: None }
+    }
+
     fn has_variants(&self) -> bool {
         !self.original.variants.is_empty()
     }
@@ -761,12 +428,6 @@ impl Case<'_> {
     /// Takes note of a run whose test must fail.
     fn fails(&mut self, seen: &Seen) {
         self.judged.sabotage = sabotage_of(self.original.golden, &seen.attempt.cases);
-    }
-}
-
-impl Watched {
-    fn new(seen: Seen) -> Self {
-        Watched { outcome_hash: seen.attempt.outcome_hash(), lines: seen.lines }
     }
 }
 
@@ -794,201 +455,4 @@ fn imports<'a, 'b>(
 /// The text as it is to be evaluated, unwatched.
 fn plain(case: &Case<'_>) -> Option<(String, Vec<Manner>)> {
     Some((case.evaluated.as_ref()?.text.clone(), vec![PLAIN]))
-}
-
-/// What the first cases that differ were to show, what they showed, and what they say.
-pub(super) fn messages(comparison: &Comparison, attempt: &Attempt) -> Vec<String> {
-    let different = comparison.cases.iter().filter(|case| case.difference.is_some()).take(MOST_CASES);
-    let text = |case: &ComparedCase| {
-        let seen = attempt.cases.iter().find(|seen| seen.case_id.ends_with(&case.case));
-        let message = seen.map_or("", |seen| seen.message.as_str());
-        let (expected, seen) = (cut(&case.expected), cut(&case.seen));
-        format!("{}: expected {expected}, seen {seen}\n{}", case.case, tail(message, MESSAGE_LINES))
-    };
-    let told: Vec<String> = different.map(text).collect();
-    if told.is_empty() && !comparison.agrees() {
-        vec![tail(&attempt.raw_output, MESSAGE_LINES)]
-    } else {
-        told
-    }
-}
-
-/// Texts of a comparison as they are kept.
-fn shortened(mut comparison: Comparison) -> Comparison {
-    for case in &mut comparison.cases {
-        case.expected = cut(&case.expected);
-        case.seen = cut(&case.seen);
-    }
-    comparison
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_TEXT) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
-}
-
-/// What became of cases that passed when their test must fail.
-pub(super) fn sabotage_of(golden: &[CaseResult], seen: &[CaseResult]) -> Sabotage {
-    let passes: BTreeSet<&str> = seen.iter().filter_map(passed).collect();
-    if golden.iter().filter_map(passed).any(|case| passes.contains(case)) {
-        Sabotage::Survives
-    } else {
-        Sabotage::Fails
-    }
-}
-
-/// The case's name behind its file, if it passed.
-fn passed(case: &CaseResult) -> Option<&str> {
-    (case.outcome == Outcome::Passed)
-        .then(|| case.case_id.split_once("::").map_or(&*case.case_id, |(_, name)| name))
-}
-
-/// What the original showed, as it would be written down today: the dataset may come from a gistmill that normalized
-/// less.
-pub(crate) fn normalized_again(golden: &[CaseResult], normalizer: &Normalizer) -> Vec<CaseResult> {
-    let again = |text: &str| normalizer.output(text, &[], &mut BTreeMap::new());
-    let case = |case: &CaseResult| CaseResult {
-        stdout: again(&case.stdout),
-        stderr: again(&case.stderr),
-        ..case.clone()
-    };
-    golden.iter().map(case).collect()
-}
-
-fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {
-    found.iter().any(|finding| match finding.kind.effect() {
-        Effect::ImportError => true,
-        Effect::Violation => Violation::of(finding.kind).is_some_and(|one| !allowed.contains(&one)),
-        Effect::Flag => false,
-    })
-}
-
-impl Judged {
-    pub(crate) fn empty(bytes: Option<&[u8]>) -> Self {
-        let submitted = if bytes.is_some() { Submitted::Readable } else { Submitted::Nothing };
-        Judged {
-            verdict: judge(&Facts::Lost, &BTreeSet::new()),
-            row: Row {
-                submitted,
-                fidelity: None,
-                class: None,
-                execution: None,
-                execution_statements: None,
-                existence: None,
-                existence_control: None,
-                trace_recall: None,
-                test_f1: Some(0.0),
-                cases: None,
-            },
-            missing: false,
-            injection: None,
-            replacement: None,
-            unreadable: None,
-            findings: Vec::new(),
-            import_attempts: Vec::new(),
-            comparison: None,
-            attempts: (0, 0),
-            sabotage: Sabotage::NotTried,
-            variants: None,
-            existence: None,
-            executed: Vec::new(),
-            untraced: None,
-            lines: bytes.map_or(0, |bytes| {
-                bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
-            }),
-            sha256: bytes.map(sha256_hex),
-            evaluated_sha256: None,
-            output: String::new(),
-            lost: None,
-            is_command: false,
-        }
-    }
-
-    fn is_lost(&mut self, error: &Error) {
-        self.verdict = judge(&Facts::Lost, &BTreeSet::new());
-        self.row.fidelity = self.verdict.fidelity;
-        self.row.class = self.verdict.class;
-        self.lost = Some(tail(&format!("{error}\n{}", error.detail().unwrap_or_default()), OUTPUT_LINES));
-    }
-
-    fn cannot_be_read(&mut self, reason: Unreadable) {
-        self.row.submitted = Submitted::Unparsable;
-        self.row.existence = Some(Ratio::default());
-        self.row.test_f1 = Some(0.0);
-        self.unreadable = Some(reason);
-    }
-
-    fn take_injection(&mut self, evaluated: Option<&Evaluated>) {
-        let Some(evaluated) = evaluated else { return };
-        self.injection = Some(evaluated.injection);
-        self.evaluated_sha256 = Some(sha256_hex(evaluated.text.as_bytes()));
-        self.replacement = evaluated.replacement.map(|it| {
-            let lines = evaluated.text.split_inclusive('\n');
-            (it, lines.skip(it.first as usize - 1).take(it.lines as usize).collect())
-        });
-    }
-
-    /// `import_attempts` are the modules of the repository that the submission asked for while it ran.
-    fn decide(&mut self, import_attempts: Vec<String>, allowed: &BTreeSet<Violation>) {
-        let run = self.comparison.clone().map(|comparison| Run {
-            comparison,
-            import_attempts,
-            sabotage: self.sabotage,
-            is_unmasked: !self.differing_variants().is_empty(),
-        });
-        let facts = match (&self.sha256, &self.unreadable) {
-            (None, _) => Facts::NoFile,
-            (_, Some(_)) => Facts::Unparsable,
-            _ if self.missing => Facts::NoTest,
-            _ => Facts::Read { findings: self.findings.clone(), run },
-        };
-        self.verdict = if self.is_command { judge_command(&facts, allowed) } else { judge(&facts, allowed) };
-        self.row.fidelity = self.verdict.fidelity;
-        self.row.class = self.verdict.class;
-        if self.verdict.class == Some(ErrorClass::MissingTestFunction) {
-            self.row.test_f1 = self.row.test_f1.map(|_| 0.0);
-        }
-    }
-
-    fn read_as(&mut self, existence: LineExistence, findings: Vec<Finding>) {
-        self.row.existence = Some(existence.rate);
-        self.row.existence_control = Some(existence.with_control_flow);
-        self.existence = Some(existence);
-        self.findings = findings;
-    }
-
-    /// Which functions of the original's trace there are, and, where that is known, ran.
-    fn recalls(&mut self, original: &Original<'_>) {
-        let (Some(traced), Some(existence)) = (original.traced, &self.existence) else { return };
-        let (file, defined) = (original.file, original.definition().0);
-        let is_test = |path: &str| path == file || path == defined || path.ends_with("conftest.py");
-        let submitted = |line: u32| match &self.replacement {
-            Some((replacement, _)) => replacement.submitted_line(line),
-            None => Some(line),
-        };
-        let ran = self.executed.iter().filter(|line| line.ran).filter_map(|line| submitted(line.first));
-        let ran: BTreeSet<u32> = ran.collect();
-        let known = !self.executed.is_empty();
-        self.row.trace_recall = Some(trace_recall(traced, is_test, &existence.lines, known.then_some(&ran)));
-    }
-
-    fn executed_lines(&mut self, evaluated: Option<&Evaluated>, watched: Option<Watched>, same: bool) {
-        let (Some(evaluated), Some(watched)) = (evaluated, watched) else { return };
-        let Some(lines) = watched.lines.filter(|_| same) else {
-            let why = if same {
-                "the test took the tracer away"
-            } else {
-                "a run with a tracer, made twice, shows something else"
-            };
-            self.untraced = Some(why.to_owned());
-            return;
-        };
-        if let Ok(execution) = line_execution(&evaluated.text, &lines) {
-            self.row.execution = Some(execution.rate);
-            self.row.execution_statements = Some(execution.statements);
-            self.executed = execution.lines;
-        }
-    }
 }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::{LARGEST_TEST, Original, messages, normalized_again, sabotage_of};
+use super::agreement::{messages, normalized_again, sabotage_of};
 use super::given::{from_root, is_code, is_place};
 use super::ground::Code;
+use super::original::{LARGEST_TEST, Original};
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;

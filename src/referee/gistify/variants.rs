@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::commands::Inputs;
-use super::evaluate::{LARGEST_TEST, Original};
 use super::ground::Code;
+use super::original::{LARGEST_TEST, Original};
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;

@@ -19,8 +19,9 @@ use crate::attempt::lab::Lab;
 use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::id::hash_parts;
-use crate::referee::gistify::evaluate::{Original, Referee};
+use crate::referee::gistify::evaluate::Referee;
 use crate::referee::gistify::ground::Ground;
+use crate::referee::gistify::original::Original;
 use cause::NotMade;
 use search::{Searched, Searcher};
 

@@ -10,8 +10,9 @@ use crate::error::Result;
 use crate::family::gistify::Violation;
 use crate::record::id::{InstanceId, sha256_hex};
 use crate::record::witness::{MADE, Witness, WitnessColumns};
-use crate::referee::gistify::evaluate::{Original, Policy, Referee};
+use crate::referee::gistify::evaluate::{Policy, Referee};
 use crate::referee::gistify::ground::{Files, Ground};
+use crate::referee::gistify::original::Original;
 use crate::store::Cache;
 use crate::store::memo::Memo;
 

@@ -10,8 +10,8 @@ use crate::record::collected::Group;
 use crate::record::execution::Execution;
 use crate::record::outcome::Attempt;
 use crate::record::world::World;
-use crate::referee::gistify::evaluate::Original;
 use crate::referee::gistify::ground::Ground;
+use crate::referee::gistify::original::Original;
 use crate::runner::protocol::TraceMode;
 use crate::score::{Masks, compare};
 
