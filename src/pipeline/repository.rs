@@ -33,7 +33,7 @@ use crate::record::verdict::Verdict;
 use crate::record::witness::Witness;
 use crate::referee::gistify::original::Original;
 use crate::referee::gistify::self_check::SelfChecks;
-use crate::referee::gistify::variants::Variants;
+use crate::referee::gistify::variants::{Count, Variants};
 use crate::referee::gistify::witness::kept;
 use crate::rules::{Applied, Subject as RuleSubject};
 use crate::screen::considered::Depth;
@@ -453,7 +453,10 @@ impl<'a> Repository<'a> {
             let solvable: Vec<&Original<'_>> = originals.iter().filter(solvable).collect();
             let title = format!("{} variants", self.repo.slug);
             let stage = self.pipeline.progress.stage(&title, solvable.len() as u64);
-            variants.make(&prepared.lab, submission, &solvable, &mut || stage.step())
+            variants.make(&prepared.lab, submission, &solvable, &mut |count| match count {
+                Count::More(runs) => stage.more(runs),
+                Count::Done => stage.step(),
+            })
         };
         let others: [Other<'_>; 2] =
             [(&title, Box::new(judge)), (&tracing.title, Box::new(|| tracing.run(traces)))];

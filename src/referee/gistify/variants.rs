@@ -52,6 +52,15 @@ pub(crate) struct Variants {
     seed: u64,
 }
 
+/// What is told of how far the search for variants is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// So many runs more turn out to be needed.
+    More(u64),
+    /// One more of them, or one original, is done.
+    Done,
+}
+
 impl Variants {
     /// Opens the journal.
     ///
@@ -66,7 +75,7 @@ impl Variants {
         self.known.get(&self.key(id)).map(Vec::as_slice)
     }
 
-    /// Looks for variants of these originals.
+    /// Looks for variants of these originals. `progress` is told of each original, and of each run of a test.
     ///
     /// # Errors
     /// Those of [`Calibration::make`].
@@ -75,7 +84,7 @@ impl Variants {
         lab: &Lab,
         file: &str,
         originals: &[&Original<'_>],
-        progress: &mut dyn FnMut(),
+        progress: &mut dyn FnMut(Count),
     ) -> Result<()> {
         if originals.is_empty() {
             return Ok(());
@@ -88,7 +97,7 @@ impl Variants {
             let keys = part.iter().map(|(original, _)| self.key(original.id)).collect::<Vec<_>>();
             self.known.extend(keys.into_iter().zip(found))?;
             for _ in part {
-                progress();
+                progress(Count::Done);
             }
         }
         let originals: Vec<&Original<'_>> =
@@ -97,11 +106,12 @@ impl Variants {
             return Ok(());
         }
         for part in originals.chunks(PORTION) {
-            let found = Calibration { lab, modules: &code.modules, file, seed: self.seed }.make(part)?;
+            let calibration = Calibration { lab, modules: &code.modules, file, seed: self.seed };
+            let found = calibration.make(part, progress)?;
             let keys: Vec<String> = part.iter().map(|original| self.key(original.id)).collect();
             self.known.extend(keys.into_iter().zip(found))?;
             for _ in part {
-                progress();
+                progress(Count::Done);
             }
         }
         Ok(())
@@ -171,20 +181,25 @@ impl Calibration<'_> {
     ///
     /// # Errors
     /// IO errors, an interruption, and what the machine lost.
-    fn make(&self, originals: &[&Original<'_>]) -> Result<Vec<Vec<Variant>>> {
+    fn make(
+        &self,
+        originals: &[&Original<'_>],
+        progress: &mut dyn FnMut(Count),
+    ) -> Result<Vec<Vec<Variant>>> {
         let groups: Vec<Group> = originals.iter().map(|original| original.group()).collect();
         let files = self.files(originals)?;
         let mut tried: Vec<Tried> =
             files.iter().zip(originals).map(|(file, it)| Tried::alone(file, it)).collect();
         let is_cut = |at: &usize| tried[*at].text != files[*at];
         let cut: Vec<usize> = (0..originals.len()).filter(is_cut).collect();
-        self.look(&mut tried, originals, &groups, &(0..originals.len()).collect::<Vec<_>>())?;
+        let all: Vec<usize> = (0..originals.len()).collect();
+        self.look(&mut tried, (originals, &groups), &all, progress)?;
         // Where a test needs another one of its file, all of them are there.
         let differ: Vec<usize> = cut.into_iter().filter(|at| !tried[*at].shows_the_same).collect();
         for at in &differ {
             tried[*at] = Tried::whole(&files[*at]);
         }
-        self.look(&mut tried, originals, &groups, &differ)?;
+        self.look(&mut tried, (originals, &groups), &differ, progress)?;
         let mut candidates = self.candidates(originals, &groups, &files, &tried);
         loop {
             let chosen = (0..originals.len()).flat_map(|at| choose(at, originals[at].golden, &candidates));
@@ -207,7 +222,7 @@ impl Calibration<'_> {
                 }
                 return Ok(found);
             }
-            self.run(&mut candidates, &open, originals, &tried)?;
+            self.run(&mut candidates, &open, (originals, &tried), progress)?;
         }
     }
 
@@ -277,15 +292,17 @@ impl Calibration<'_> {
         &self,
         candidates: &mut [Candidate<'_>],
         open: &[usize],
-        originals: &[&Original<'_>],
-        tried: &[Tried],
+        (originals, tried): (&[&Original<'_>], &[Tried]),
+        progress: &mut dyn FnMut(Count),
     ) -> Result<()> {
         let groups: Vec<Group> = open.iter().map(|at| candidates[*at].group.clone()).collect();
         let manners = [WATCHED, PLAIN, PLAIN];
         let imports = open.iter().enumerate();
         let imports = imports.map(|(to, at)| Import::new(to, Arc::clone(&candidates[*at].text), &manners));
         let mut ran: BTreeMap<usize, Lines> = BTreeMap::new();
+        progress(Count::More((open.len() * manners.len()) as u64));
         self.each(&groups, imports.collect(), |to, manner, seen| {
+            progress(Count::Done);
             let one = &mut candidates[open[to]];
             one.note(&seen.attempt);
             if manner == WATCHED {
@@ -312,20 +329,25 @@ impl Calibration<'_> {
     fn look(
         &self,
         tried: &mut [Tried],
-        originals: &[&Original<'_>],
-        groups: &[Group],
+        (originals, groups): (&[&Original<'_>], &[Group]),
         chosen: &[usize],
+        progress: &mut dyn FnMut(Count),
     ) -> Result<()> {
         let mut imports = Vec::new();
+        let mut runs = 0;
         for at in chosen {
             let (original, text) = (originals[*at], &tried[*at].text);
             let placed = |text: &str| Arc::from(self.placed(text, original));
             imports.push(Import::new(*at, placed(text), &[WATCHED, WATCHED, PLAIN]));
+            runs += 3;
             for text in failing(text, &original.test).unwrap_or_default() {
                 imports.push(Import::new(*at, placed(&text), &[WATCHED]));
+                runs += 1;
             }
         }
+        progress(Count::More(runs));
         self.each(groups, imports, |at, manner, seen| {
+            progress(Count::Done);
             let one = &mut tried[at];
             if manner == PLAIN {
                 one.shows_the_same = is_plain(originals[at].golden, &seen.attempt);
