@@ -330,13 +330,20 @@ pub fn load(path: &Path, resolve: &Resolve<'_>) -> Result<Config> {
 pub fn named_subsets(configured: &[Subset], names: &[String]) -> Result<Vec<Subset>> {
     let all: Vec<Subset> = std::iter::once(Subset::top()).chain(configured.iter().cloned()).collect();
     let known: Vec<&str> = all.iter().map(|subset| subset.name.as_str()).collect();
-    let names: Vec<&str> =
-        names.iter().map(|name| if name == FORMER_TOP { TOP } else { name.as_str() }).collect();
-    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
-        return Err(Error::usage(format!("there is no subset {}", crate::redact::quote(name)))
-            .with_hint(document::suggest::hint(name, &known)));
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        let hint = if name == FORMER_TOP {
+            format!("it is called `{TOP}`; `hard` is a tier: --tier hard")
+        } else {
+            document::suggest::hint(name, &known)
+        };
+        return Err(
+            Error::usage(format!("there is no subset {}", crate::redact::quote(name))).with_hint(hint)
+        );
     }
-    Ok(all.into_iter().filter(|subset| names.is_empty() || names.contains(&subset.name.as_str())).collect())
+    Ok(all
+        .into_iter()
+        .filter(|subset| names.is_empty() || names.iter().any(|name| *name == subset.name.as_str()))
+        .collect())
 }
 
 /// The shortest configuration that does something.

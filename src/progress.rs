@@ -321,9 +321,10 @@ impl Drop for Stage {
     }
 }
 
-/// `, 0:42 left` at the mean pace so far; nothing as long as that is not known.
+/// `, 0:42 left` at the mean pace so far; nothing as long as that is not known, and nothing where all that is known of is done:
+/// the step may find more to do.
 fn time_left(elapsed: Duration, done: u64, total: u64) -> String {
-    if done == 0 || total < done || elapsed < PACE_AFTER || done * PACE_OF < total {
+    if done == 0 || total <= done || elapsed < PACE_AFTER || done * PACE_OF < total {
         return String::new();
     }
     let seconds = (elapsed.as_secs_f64() / done as f64 * (total - done) as f64).ceil() as u64;

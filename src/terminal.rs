@@ -143,6 +143,11 @@ pub(crate) fn warn(text: &str) {
     eprint(&format!("{}\n", one_line(text)));
 }
 
+/// A line on stderr that nobody should miss, and a line with the way out.
+pub(crate) fn warn_with_hint(text: &str, hint: &str) {
+    eprint(&format!("{}\n  hint: {}\n", one_line(text), one_line(hint)));
+}
+
 /// A line of JSON on stdout. Programs read the very value that was given; terminals see escapes only.
 pub(crate) fn json(value: &Value) {
     print(&format!("{}\n", json_text(value)));

@@ -78,7 +78,44 @@ pub(super) fn all() -> Vec<Explanation> {
     }));
     all.extend(TargetCause::ALL.into_iter().map(TargetCause::explained));
     all.extend(explanation::explanations());
+    all.extend(difficulties());
     all
+}
+
+/// Words for how hard instances are.
+fn difficulties() -> impl Iterator<Item = Explanation> {
+    let tier = "It follows from the higher of an instance's two percentile ranks, by trace length and by unique files; `[tier]` sets the bounds.";
+    let all = [
+        (
+            "easy",
+            "tier",
+            "below the median by both measurements, as the default has it",
+            tier,
+            "`--tier easy` selects them.",
+        ),
+        (
+            "medium",
+            "tier",
+            "at or above the median by one of them, and below the bound of hard ones",
+            tier,
+            "`--tier medium` selects them.",
+        ),
+        ("hard", "tier", "among the highest by one of them", tier, "`--tier hard` selects them."),
+        (
+            "top",
+            "subset",
+            "the first instances by trace length together with the first by unique files",
+            "By each of them at most a fifth of all, and at most `hard_per_axis` of `[dataset]`. The paper calls it Gistify-hard; the tier `hard` is something else.",
+            "`--subset top` selects them; `[subset.<name>]` makes others.",
+        ),
+    ];
+    all.into_iter().map(|(name, kind, meaning, origin, remedy)| Explanation {
+        name: name.to_owned(),
+        kind,
+        meaning: meaning.to_owned(),
+        origin: origin.to_owned(),
+        remedy: remedy.to_owned(),
+    })
 }
 
 /// The name under which a word with a parameter is explained.

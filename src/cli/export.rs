@@ -134,11 +134,14 @@ fn print(
     }
     let alone = collection.without_other_input();
     if alone > 0 {
-        terminal::warn(&format!(
-            "{alone} of {} judged by their own run alone, where a recorded answer is right: no other input of these commands is at \
-             hand\n  hint: name the folder `hidden` of the dataset's build with --hidden; what has the flag `constant` has none",
-            count(collection.commands(), "command")
-        ));
+        terminal::warn_with_hint(
+            &format!(
+                "{alone} of {} judged by their own run alone, where a recorded answer is right: no other input of these commands is \
+                 at hand",
+                count(collection.commands(), "command")
+            ),
+            "name the folder `hidden` of the dataset's build with --hidden; what has the flag `constant` has none",
+        );
     }
     if !collection.unsaid.is_empty() {
         terminal::warn(&format!(
@@ -149,11 +152,13 @@ fn print(
     }
     let unbuilt = collection.without_images();
     if !unbuilt.is_empty() {
-        terminal::warn(&format!(
-            "no image of {} can be built here: the dataset has no tree or no recipe of it\n  hint: `gistmill verify` says what is \
-             missing; copy the dataset again, or take images that were built elsewhere",
-            unbuilt.join(", ")
-        ));
+        terminal::warn_with_hint(
+            &format!(
+                "no image of {} can be built here: the dataset has no tree or no recipe of it",
+                unbuilt.join(", ")
+            ),
+            "`gistmill verify` says what is missing; copy the dataset again, or take images that were built elsewhere",
+        );
     }
     let solved = collection.tasks.iter().filter(|task| task.has_solution()).count();
     match arguments.format {
@@ -188,7 +193,9 @@ fn print(
                     "judged there: by how each case of a test ends, or what a command shows; `gistmill score` judges the rest"
                 }
             });
-            terminal::say(&format!("next: sh {}", asked.output.join("images/build.sh").display()));
+            if unbuilt.len() < collection.environments.len() {
+                terminal::say(&format!("next: sh {}", asked.output.join("images/build.sh").display()));
+            }
             terminal::say(&format!("then: {} says how to run it", asked.output.join("README.md").display()));
         }
     }

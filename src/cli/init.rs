@@ -8,11 +8,12 @@ use serde_json::json;
 
 use super::place::{self, PlaceArguments};
 use super::{Arguments, Format, preview};
-use crate::config;
+use crate::config::{self, Config, SourceSpec};
 use crate::environment::{Preview, Tools};
 use crate::error::{Error, Result};
 use crate::record::family::Family;
 use crate::record::source::Pinned;
+use crate::source;
 use crate::store::write_atomic;
 use crate::terminal::{self, one_line};
 
@@ -42,6 +43,11 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     if asked.output.symlink_metadata().is_ok() {
         return Err(taken(&asked.output));
     }
+    let around = folder_of(&asked.output);
+    if !around.is_dir() {
+        return Err(Error::usage(format!("there is no folder {}", around.display()))
+            .with_hint("make it first, or name another --output"));
+    }
     let keys = asked.place.keys(|place| from(&asked.output, place))?;
     let slug = asked.place.slug();
     let schema = schema_beside(&asked.output);
@@ -67,16 +73,27 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
         let schema = schema.map(|(_, path)| path);
         terminal::json(&json!({ "file": asked.output, "slug": slug, "schema": schema }));
     } else {
-        terminal::say(&format!(
-            "{} has {slug}; next: gistmill build {}",
-            asked.output.display(),
-            asked.output.display()
-        ));
+        let file = asked.output.display();
+        let first = if shows_output(&config, around) {
+            "; add output/ to .gitignore, so that nobody commits the answers"
+        } else {
+            ""
+        };
+        terminal::say(&format!("{file} has {slug}{first}; next: gistmill build {file}"));
     }
     match found {
         Some(Err(error)) => Err(error.at(&slug)),
         _ => Ok(0),
     }
+}
+
+/// Whether git would show what a build in this folder writes, because it is in the clone of a repository.
+fn shows_output(config: &Config, folder: &Path) -> bool {
+    let Ok(output) = fs_err::canonicalize(folder).map(|folder| folder.join("output")) else { return false };
+    config.repos.iter().any(|repo| match &repo.source {
+        SourceSpec::Path { path, .. } => source::is_shown_by_git(path, &output),
+        _ => false,
+    })
 }
 
 /// A configuration for tasks of a family, with the keys that are of that family alone.

@@ -43,6 +43,11 @@ impl Inputs {
         Inputs { config, config_is_named, rules }
     }
 
+    /// Whether there is none of the user's.
+    pub(super) fn are_built_in(&self) -> bool {
+        self.config.is_none()
+    }
+
     /// Where the configuration comes from, for the user.
     pub(super) fn describe_config(&self) -> String {
         match &self.config {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
+use super::inputs::Inputs;
 use super::restored::{self, GivenArguments};
 use super::session;
 use super::{Arguments, ConfigArguments, ConfigPlace, Format, IsolationArguments, newest, parse_slug};
@@ -66,6 +67,14 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
     };
     let job = session::open(arguments, &config)?;
     let known = known(&job.config, &replay.group);
+    if known.is_none() && replay.only.is_none() && Inputs::choose(&config).are_built_in() {
+        let unknown = format!(
+            "no dataset of the built-in configuration has `{}`, and there is no repos.toml here",
+            replay.group
+        );
+        return Err(Error::usage(unknown)
+            .with_hint("name the dataset with --dataset DIR, or its configuration with --config FILE"));
+    }
     let group = known.as_ref().map_or(replay.group.as_str(), |(_, group)| group);
     let pipeline = job.pipeline();
     let mut failed = None;

@@ -373,10 +373,13 @@ fn say_what_is_lost(reports: &[Report], runs: &[Run<'_>]) -> bool {
     let mut all = runs.iter().flat_map(|run| run.scored.iter());
     let first = all.find_map(|scored| scored.judged.lost.as_deref()).unwrap_or_default();
     if lost > 0 {
-        terminal::warn(&format!(
-            "{lost} submissions were lost: this machine could not run them, and nothing is said about them\n  hint: the same \
-             command judges them again\n{first}"
-        ));
+        terminal::warn_with_hint(
+            &format!(
+                "{} lost: this machine could not run them, and nothing is said about them: {first}",
+                count(lost as usize, "submission")
+            ),
+            "the same command judges them again",
+        );
     }
     lost > 0
 }

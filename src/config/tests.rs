@@ -300,7 +300,9 @@ fn subsets_have_conditions_ranges_and_names() {
             .map(|found| found.into_iter().map(|subset| subset.name.to_string()).collect::<Vec<_>>())
     };
     assert_eq!(names(&[]).unwrap(), ["top", "all", "small"]);
-    assert_eq!(names(&["small", "hard"]).unwrap(), ["top", "small"]);
+    assert_eq!(names(&["small", "top"]).unwrap(), ["top", "small"]);
+    let former = names(&["hard"]).unwrap_err();
+    assert!(former.hint().is_some_and(|hint| hint.contains("`top`") && hint.contains("--tier hard")));
     assert!(names(&["smal"]).unwrap_err().hint().unwrap().contains("`small`"));
 }
 

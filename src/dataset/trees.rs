@@ -4,6 +4,7 @@
 //! The bytes of an archive depend on the tree alone: entries are in the order of their paths, owned by nobody, executable or
 //! not, and carry the time of the pin.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -156,9 +157,8 @@ pub(crate) fn texts(
     slug: &str,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Option<Vec<(String, String)>>> {
-    let Some(place) = dataset.manifest.trees.get(slug) else { return Ok(None) };
-    let file = dataset.folder()?.open_file(Path::new(place))?;
-    unpacked(file, &dataset.directory.join(place).display().to_string(), wanted).map(Some)
+    let Some((file, name)) = archive(dataset, slug)? else { return Ok(None) };
+    unpacked(file, &name, wanted).map(Some)
 }
 
 /// Files by path, in the order of the archive.
@@ -173,10 +173,17 @@ pub(crate) fn bytes(
     slug: &str,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Option<Contents>> {
-    let Some(place) = dataset.manifest.trees.get(slug) else { return Ok(None) };
-    let file = dataset.folder()?.open_file(Path::new(place))?;
-    let name = dataset.directory.join(place).display().to_string();
+    let Some((file, name)) = archive(dataset, slug)? else { return Ok(None) };
     unpacked_bytes(file, &name, (wanted, LARGEST_DATA)).map(Some)
+}
+
+/// The archive of a tree, opened, with its path. None where code was not passed on.
+fn archive(dataset: &Dataset, slug: &str) -> Result<Option<(File, String)>> {
+    let Some(place) = dataset.manifest.trees.get(slug) else { return Ok(None) };
+    let file = dataset.folder()?.open_file(Path::new(place)).map_err(|error| {
+        error.with_hint("the dataset came without the repository's code: copy it again, with `trees/`")
+    })?;
+    Ok(Some((file, dataset.directory.join(place).display().to_string())))
 }
 
 fn unpacked(archive: impl Read, name: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, String)>> {

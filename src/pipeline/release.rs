@@ -63,6 +63,30 @@ impl Former {
         ))
     }
 
+    /// What a build takes away of it, for people: repositories of which it has fewer instances now, or none. None where it takes
+    /// nothing away.
+    pub(super) fn shrinks(&self, repositories: &[Contribution]) -> Option<String> {
+        let now: BTreeMap<&RepoSlug, usize> =
+            repositories.iter().map(|one| (&one.evidence.pinned.slug, one.size())).collect();
+        let fewer = self.published.iter().filter_map(|(slug, before)| {
+            let now = now.get(slug).copied().unwrap_or_default();
+            (now < *before).then(|| {
+                format!(
+                    "{} of {slug}, {before} before",
+                    if now == 0 { "none".to_owned() } else { now.to_string() }
+                )
+            })
+        });
+        let fewer: Vec<String> = fewer.collect();
+        (!fewer.is_empty()).then(|| {
+            format!(
+                "{} has fewer instances now: {}; another `version` in [dataset] keeps what there was",
+                self.directory.display(),
+                fewer.join("; ")
+            )
+        })
+    }
+
     fn total(&self) -> usize {
         self.published.values().sum()
     }
@@ -136,6 +160,17 @@ mod tests {
         assert_eq!(why, "out/d/1 stays as it was, with 3 instances: a/b failed");
         assert!(said(Some(&holds), &[], &[]).unwrap().ends_with("nothing is published now"));
         assert_eq!(said(Some(&holds), some, &[failed("x/y")]), None, "it holds nothing of what failed");
+    }
+
+    #[test]
+    fn what_a_build_takes_away_is_said() {
+        let made_up = MadeUp::new(&[4]);
+        let some = made_up.input().repositories;
+        let (slug, size) = (some[0].evidence.pinned.slug.as_str(), some[0].size());
+        assert_eq!(former(&[(slug, size)]).shrinks(some), None);
+        let said = former(&[(slug, size + 2), ("x/y", 3)]).shrinks(some).unwrap();
+        assert!(said.contains(&format!("{size} of {slug}, {} before", size + 2)), "{said}");
+        assert!(said.contains("none of x/y, 3 before"), "{said}");
     }
 
     #[test]

@@ -40,6 +40,7 @@ use crate::screen::considered::Depth;
 use crate::screen::decide::ScreenPolicy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
+use crate::source;
 use crate::text::shell_quote;
 use crate::trace::{ToTrace, Traces, Which};
 
@@ -119,6 +120,9 @@ impl<'a> Repository<'a> {
         let pinned = self.ahead.take().unwrap_or_else(|| preparation.source())?;
         if let Some(former) = self.former {
             former.check_pin(&pinned.slug, &pinned.commit, Some(&pinned.tree_sha256))?;
+        }
+        if let Ok(Some(warning)) = source::secrets_warning(&pinned) {
+            self.pipeline.progress.say(&format!("{}: {warning}", repo.slug));
         }
         self.found.source = Some(pinned.origin.describe());
         if until == Stage::Source {

@@ -290,7 +290,10 @@ fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found>
         match serde_json::from_str(&text).map_err(|error| bad(error.line(), error))? {
             Value::Array(rows) => rows,
             Value::Object(rows) => rows.into_iter().map(|(id, row)| with_id(id, row, key(file))).collect(),
-            _ => return Err(Error::usage(format!("{} is not a list of submissions", path.display()))),
+            _ => {
+                let wrong = Error::usage(format!("{} is not a list of submissions", path.display()));
+                return Err(wrong.with_hint(shapes(file)));
+            }
         }
     };
     let mut found = Vec::new();
@@ -300,7 +303,7 @@ fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found>
             (Some(id), None) => found.push((id, of_row(row, file))),
             (Some(id), Some(why)) => problems.push(format!("{id}: {why}")),
             (None, Some(why)) if !row.is_object() => problems.push(format!("row {}: {why}", at + 1)),
-            (None, _) => problems.push(format!("row {} has no `instance_id`", at + 1)),
+            (None, _) => problems.push(format!("row {} without `instance_id` {NOT_ACCEPTED}", at + 1)),
         }
     }
     Ok(found)
@@ -635,7 +638,9 @@ mod tests {
         )
         .unwrap();
         let said = read(&path, None, "concise.py", &known()).unwrap_err().to_string();
-        for words in ["row 4 has no `instance_id`", "two submissions for a__b-1", "no instance z"] {
+        for words in
+            ["row 4 without `instance_id` is not accepted", "two submissions for a__b-1", "no instance z"]
+        {
             assert!(said.contains(words), "{said}");
         }
         fs_err::write(&path, "{").unwrap();

@@ -2,12 +2,14 @@
 //! segment is published.
 
 mod changes;
+mod made;
 
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
 use walkdir::{DirEntry, WalkDir};
 
+use self::changes::Change;
 use super::git::{Part, own, tags};
 use super::location::Location;
 use super::tree::{self, Entry, few};
@@ -49,7 +51,7 @@ pub(super) fn pin(
     if !directory.is_dir() {
         return Err(Error::repository(format!("{} is not a directory", directory.display())));
     }
-    let apart = Apart::within(&directory, apart)?;
+    let mut apart = Apart::within(&directory, apart)?;
     let mut passed_over = false;
     let Some(clone) = LocalClone::find(&directory, &mut passed_over)? else {
         return match commit {
@@ -64,8 +66,12 @@ pub(super) fn pin(
         Some(commit) => return pin_commit(context, slug, (clone, &apart), commit.as_str()),
         None => clone.head()?,
     };
-    let changes: Vec<String> =
-        clone.changes()?.into_iter().filter(|path| !apart.has(Path::new(path))).collect();
+    let mut changes = clone.changes()?;
+    let folder = Folder::open(&directory).map_err(of_repository)?;
+    let new = changes.iter().filter(|one| one.is_new).map(|one| one.path.as_path());
+    apart.paths.extend(made::by_gistmill(&folder, new));
+    changes.retain(|one| !apart.has(&one.path));
+    let changes: Vec<String> = changes.iter().map(|one| one.path.display().to_string()).collect();
     match head {
         Some(head) if changes.is_empty() => pin_commit(context, slug, (clone, &apart), &head),
         head if allow_uncommitted => pin_work_tree(context, slug, (&clone, &apart), head, &changes),
@@ -101,7 +107,8 @@ fn uncommitted(directory: &Path, changes: &[String]) -> Error {
         .with_hint("commit or stash them, or take them as they are with `allow_uncommitted = true`")
 }
 
-/// What of a folder is gistmill's own (configuration, schema, rules, output): no part of its tree.
+/// What of a folder is gistmill's own (configuration, schema, rules, output, datasets, scores and exports): no part of its
+/// tree.
 struct Apart {
     /// Relative to the folder.
     paths: Vec<PathBuf>,
@@ -186,7 +193,7 @@ impl LocalClone {
         }
     }
 
-    fn changes(&self) -> Result<Vec<String>> {
+    fn changes(&self) -> Result<Vec<Change>> {
         changes::changes(&self.repository, &self.below)
     }
 
@@ -292,7 +299,10 @@ fn pin_files(
     passed_over: bool,
 ) -> Result<Pinned> {
     let folder = Folder::open(directory).map_err(of_repository)?;
-    let (entries, mut notes) = plain_entries(directory, &folder, apart)?;
+    let (mut entries, mut notes) = plain_entries(directory, &folder, apart)?;
+    let files = entries.iter().map(|entry| entry.path.as_path());
+    let made = Apart { paths: made::by_gistmill(&folder, files) };
+    entries.retain(|entry| !made.has(&entry.path));
     if passed_over {
         notes.push("a git repository around the folder cannot be read, and does not count".to_owned());
     }

@@ -83,6 +83,43 @@ fn what_is_gistmills_own_in_a_clone_is_not_a_change_and_not_taken() {
     assert!(error.to_string().contains("repos.toml"), "it is a change where it is somebody else's: {error}");
 }
 
+/// Datasets, scores and exports of runs with other outputs.
+const MADE: [(&str, &str); 6] = [
+    ("old/d/1/manifest.json", r#"{"format_version": 2, "tool": {"name": "gistmill", "version": "0.1.0"}}"#),
+    ("old/d/1/instances.jsonl", "answers"),
+    ("old/d/.1.lock", ""),
+    ("scores/d/1/tables.json", r#"[{"id": "main", "title": "t", "note": "n", "columns": [], "rows": []}]"#),
+    ("scores/d/1/run/cases.parquet", "answers"),
+    (
+        "run/export.json",
+        r#"{"dataset": "d", "version": "1", "harnesses": ["prompts"], "judged_by": "pytest"}"#,
+    ),
+];
+
+#[test]
+fn what_gistmill_left_in_a_folder_is_no_change_and_not_taken() {
+    let desk = Desk::new();
+    let (_sample, commit, path) = clean(&desk);
+    let leave = |path: &std::path::Path| {
+        for (name, text) in MADE.iter().chain(&[("pkg/manifest.json", r#"{"tool": {"name": "another"}}"#)]) {
+            std::fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
+            std::fs::write(path.join(name), text).unwrap();
+        }
+    };
+    leave(&path);
+    let error = desk.pin(path_spec(&path, None, false)).unwrap_err().to_string();
+    assert!(error.ends_with("has uncommitted changes: `pkg/manifest.json`"), "{error}");
+    let taken = desk.pin(path_spec(&path, None, true)).unwrap();
+    assert_eq!(files(&taken.tree), [".gitignore", "a.py", "link", "pkg/b.py", "pkg/manifest.json"]);
+    std::fs::remove_file(path.join("pkg/manifest.json")).unwrap();
+    assert_eq!(desk.pin(path_spec(&path, None, false)).unwrap().commit, commit);
+    let plain = desk.path("plain");
+    std::fs::create_dir_all(&plain).unwrap();
+    std::fs::write(plain.join("a.py"), "1").unwrap();
+    leave(&plain);
+    assert_eq!(files(&desk.pin(path_spec(&plain, None, false)).unwrap().tree), ["a.py", "pkg/manifest.json"]);
+}
+
 #[test]
 fn what_is_gistmills_own_in_a_folder_or_a_commit_is_left_out() {
     let mut desk = Desk::new();

@@ -18,6 +18,7 @@ use super::ini::Ini;
 use super::known_names;
 use super::project::{Project, setup_py_name};
 use super::pyproject::{strings, text, tool};
+use super::requirements_files::is_of_conda;
 use super::requirements_files::{pattern, read_file};
 use super::survey::DECLARATIONS;
 use super::tox;
@@ -216,7 +217,8 @@ fn add_local_requirements(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// The distribution that a requirement takes from a local path: `b @ file:…`, `b @ {root:uri}/b`, `file:…#egg=b`.
+/// The distribution that a requirement takes from a local path: `b @ file:…`, `b @ {root:uri}/b`, `file:…#egg=b`. Not one that
+/// conda built somewhere else.
 fn local_requirement(text: &str) -> Option<String> {
     static NAMED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*@\s*(?:file:|\{root|\.{0,2}/)")
@@ -224,7 +226,7 @@ fn local_requirement(text: &str) -> Option<String> {
     static EGG: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"^\s*(?:-e\s*|--editable[ =]\s*)?file:[^#]*#(?:.*&)?egg=([A-Za-z0-9._-]+)")
     });
-    let found = NAMED.captures(text).or_else(|| EGG.captures(text))?;
+    let found = NAMED.captures(text).or_else(|| EGG.captures(text)).filter(|_| !is_of_conda(text))?;
     Some(normalize(&found[1]))
 }
 

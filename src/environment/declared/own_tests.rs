@@ -61,7 +61,10 @@ fn what_declarations_take_from_a_path_belongs_to_the_tree() {
                 [tool.poetry.group.dev.dependencies]\npoetry-dev = {path = 'q'}\n\
                 [tool.pdm.dev-dependencies]\ndev = ['-e file:///${PROJECT_ROOT}/s#egg=pdm-path']\n\
                 [tool.hatch.envs.test]\ndependencies = ['hatch-path[x] @ {root:uri}/h']\n";
-    let texts = [("pyproject.toml", root), ("requirements.txt", "listed @ file:///l\n-e ./sub\nsix\n")];
+    let texts = [
+        ("pyproject.toml", root),
+        ("requirements.txt", "listed @ file:///l\nfrozen @ file:///croot/frozen_1/work\n-e ./sub\nsix\n"),
+    ];
     let expected = [
         "hatch-path",
         "in-project",

@@ -118,8 +118,11 @@ enum Entry {
 
 /// Whether a path is where conda built what it distributes: the list was made by `pip freeze` in one of its environments, and
 /// its name is public.
-fn is_of_conda(path: &str) -> bool {
-    ["/feedstock_root/", "/croot/", "/conda-bld/"].iter().any(|part| path.contains(part))
+pub(super) fn is_of_conda(path: &str) -> bool {
+    // The last one is where Anaconda's builds of some years ran, all of them.
+    ["/feedstock_root/", "/croot/", "/conda-bld/", "/tmp/build/80754af9/"]
+        .iter()
+        .any(|part| path.contains(part))
 }
 
 /// What nobody knows the nature of is never quoted: notes are published.
@@ -510,7 +513,8 @@ mod tests {
         assert_eq!((lines.local.len(), lines.left_out.len()), (4, 6), "{lines:?}");
         lines.push("name");
         lines.push("zict @ file:///home/conda/feedstock_root/build_artifacts/zict_1/work");
-        assert_eq!(lines.requirements, ["name", "zict"]);
+        lines.push("six @ file:///tmp/build/80754af9/six_1644875935023/work");
+        assert_eq!(lines.requirements, ["name", "zict", "six"]);
     }
 
     #[test]

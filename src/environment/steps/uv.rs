@@ -229,6 +229,15 @@ pub fn unknown_distributions(output: &str) -> Vec<String> {
         .collect()
 }
 
+/// A project that every index has, and that uv found in none of those it was given.
+pub fn missing_everywhere(output: &str) -> Option<&'static str> {
+    let words: Vec<&str> = output.split_whitespace().collect();
+    let text = words.join(" ");
+    ["pytest", "setuptools"]
+        .into_iter()
+        .find(|name| text.contains(&format!(" {name} was not found in the package registry")))
+}
+
 /// The way out where a source distribution cannot be built.
 pub const BUILD_HINT: &str =
     "a dependency has no wheel for this interpreter and needs tools of the system; try another `python`";
@@ -251,6 +260,17 @@ mod tests {
         assert_eq!(parse_version("uv 0.9.13 (x86_64-unknown-linux-gnu)\n").as_deref(), Some("0.9.13"));
         assert_eq!(parse_version("uv 0.2.1"), None);
         assert_eq!(parse_version("pyenv: uv: command not found"), None);
+    }
+
+    #[test]
+    fn what_every_index_has_and_this_one_has_not_is_the_index_s_fault() {
+        let text = "error: No solution found\n  cause: Because pytest was not found in the\n  package registry and you require pytest";
+        assert_eq!(missing_everywhere(text), Some("pytest"));
+        assert_eq!(
+            missing_everywhere("Because there is no version of pytest>=99 and you require pytest>=99"),
+            None
+        );
+        assert_eq!(missing_everywhere("Because my-pytest was not found in the package registry"), None);
     }
 
     #[test]

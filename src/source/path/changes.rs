@@ -30,14 +30,23 @@ pub(super) fn entry_path(entry: &IndexEntry) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&entry.path))
 }
 
-/// Paths below a directory of the repository, relative to it, whose state differs from the commit.
+/// A path whose state differs from the commit.
+pub(super) struct Change {
+    pub path: PathBuf,
+    /// Whether git does not know it.
+    pub is_new: bool,
+}
+
+/// What differs from the commit below a directory of the repository; paths are relative to it.
 ///
 /// # Errors
 /// When the work tree or the index cannot be read.
-pub(super) fn changes(repository: &Repository, below: &Path) -> Result<Vec<String>> {
-    let found = statuses(repository)?;
-    let inside = found.iter().filter_map(|(path, _)| path.strip_prefix(below).ok());
-    Ok(inside.map(|path| path.display().to_string()).collect())
+pub(super) fn changes(repository: &Repository, below: &Path) -> Result<Vec<Change>> {
+    let inside = |(path, status): (PathBuf, Status)| {
+        let path = path.strip_prefix(below).ok()?.to_owned();
+        Some(Change { path, is_new: status == Status::WT_NEW })
+    };
+    Ok(statuses(repository)?.into_iter().filter_map(inside).collect())
 }
 
 /// When a commit was made, in seconds since 1970.
