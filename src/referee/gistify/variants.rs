@@ -52,7 +52,7 @@ pub(crate) struct Variants {
     seed: u64,
 }
 
-/// What is told of how far the search for variants is.
+/// A step of the search for variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     /// So many runs more turn out to be needed.
@@ -75,7 +75,7 @@ impl Variants {
         self.known.get(&self.key(id)).map(Vec::as_slice)
     }
 
-    /// Looks for variants of these originals. `progress` is told of each original, and of each run of a test.
+    /// Looks for variants of these originals. `progress` is called for each original, and for each run of a test.
     ///
     /// # Errors
     /// Those of [`Calibration::make`].
