@@ -49,7 +49,19 @@ pub(super) fn run(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
             .with_hint("`gistmill image push DATASET --registry PREFIX` pushes them"));
     }
     let bad = rows.iter().filter(|(.., problem)| problem.is_some()).count();
+    let slugs = dataset.instances()?.iter().map(|one| one.slug.clone()).collect();
+    let lacking = images.lacking(&slugs);
+    let not_pushed = |architecture: Option<&str>| match architecture {
+        None => "no image was pushed".to_owned(),
+        Some(name) => format!("no image for {name} was pushed, which others have"),
+    };
     if arguments.format == Format::Json {
+        let others = lacking.iter().map(|(slug, architecture)| {
+            json!({
+                "slug": slug, "image": null, "architecture": architecture, "state": "not-pushed",
+                "text": not_pushed(*architecture),
+            })
+        });
         let rows: Vec<_> = rows
             .iter()
             .map(|(slug, image, place, problem)| {
@@ -60,6 +72,7 @@ pub(super) fn run(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
                     "text": problem.as_ref().map(|problem| &problem.text),
                 })
             })
+            .chain(others)
             .collect();
         terminal::json(&json!({ "images": rows }));
     } else {
@@ -71,12 +84,15 @@ pub(super) fn run(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
             let name = format!("{slug} ({}): {place}@{}", image.architecture, image.digest);
             terminal::say(&terminal::one_line(&format!("{name}: {words}")));
         }
+        for (slug, architecture) in &lacking {
+            terminal::say(&terminal::one_line(&format!("{slug}: {}", not_pushed(*architecture))));
+        }
         terminal::say(&format!(
             "{bad} of {} cannot be pulled as they were pushed",
             count(rows.len(), "image")
         ));
     }
-    Ok(u8::from(bad > 0))
+    Ok(u8::from(bad > 0 || !lacking.is_empty()))
 }
 
 /// By its digest, which exports name, and by its tag, which people do.
