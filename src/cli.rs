@@ -60,6 +60,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, Valu
 use crate::backend::local::Strictness;
 use crate::error::{Error, Fault, Result};
 use crate::log;
+use crate::record::engine::EngineKind;
 use crate::record::id::RepoSlug;
 use crate::terminal::{self, Text, Volume};
 
@@ -87,6 +88,9 @@ struct Arguments {
     /// Write the log to this file, at its end; else builds have one below the cache
     #[arg(long, global = true, value_name = "FILE", help_heading = help::EVERYWHERE)]
     log: Option<PathBuf>,
+    /// The engine of containers, for what uses one or writes scripts that do; else the one that answers, and docker in scripts
+    #[arg(long, global = true, value_enum, value_name = "ENGINE", help_heading = help::EVERYWHERE)]
+    engine: Option<EngineKind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

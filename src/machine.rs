@@ -16,6 +16,7 @@ use crate::environment::Tools;
 use crate::environment::plan::python;
 use crate::environment::steps::tools::BaseImage;
 use crate::error::{Error, Result};
+use crate::record::engine::EngineKind;
 use crate::record::environment::{Built, ImageName};
 use crate::record::host::HostFacts;
 use crate::record::id::RepoSlug;
@@ -47,6 +48,8 @@ pub struct Machine {
     docker: config::Docker,
     processes: u64,
     strictness: Strictness,
+    /// The engine that the user asked for.
+    asked: Option<EngineKind>,
     known: Mutex<Known>,
 }
 
@@ -69,7 +72,7 @@ impl Machine {
         cache: &Cache,
         config: &config::Config,
         only: &[RepoSlug],
-        strictness: Strictness,
+        (strictness, asked): (Strictness, Option<EngineKind>),
     ) -> Result<Self> {
         let machine = Machine {
             program: program.to_owned(),
@@ -77,6 +80,7 @@ impl Machine {
             docker: config.docker.clone(),
             processes: config.limits.processes,
             strictness,
+            asked,
             known: Mutex::default(),
         };
         let selected = |repo: &&Repo| only.is_empty() || only.contains(&repo.slug);
@@ -105,6 +109,7 @@ impl Machine {
             docker: config.docker.clone(),
             processes: config.limits.processes,
             strictness: Strictness::Best,
+            asked: None,
             known: Mutex::new(known),
         }
     }
@@ -128,7 +133,7 @@ impl Machine {
         if let Some(engine) = &self.known().engine {
             return Ok(Arc::clone(engine));
         }
-        let engine = Arc::new(Engine::connect()?);
+        let engine = Arc::new(Engine::connect(self.asked)?);
         docker::sweep(&engine)?;
         self.known().engine = Some(Arc::clone(&engine));
         Ok(engine)

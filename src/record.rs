@@ -7,6 +7,7 @@
 pub mod codetaste;
 pub mod collected;
 pub mod duration;
+pub mod engine;
 pub mod entry;
 pub mod environment;
 pub mod evidence;

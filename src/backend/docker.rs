@@ -112,7 +112,7 @@ impl DockerBackend {
             restore: None,
             places: Places::in_sandbox(),
             isolation: Isolation {
-                kind: engine.kind().to_owned(),
+                kind: engine.kind.program().to_owned(),
                 missing: memory.missing().into_iter().collect(),
             },
             shown: Vec::new(),
@@ -309,7 +309,7 @@ pub fn sweep(engine: &Engine) -> Result<()> {
     use bollard::query_parameters::ListContainersOptionsBuilder;
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     // Podman knows no containers that are dead.
-    let ended: &[&str] = if engine.is_podman { &["exited"] } else { &["exited", "dead"] };
+    let ended: &[&str] = if engine.is_podman() { &["exited"] } else { &["exited", "dead"] };
     // One that only looks has no driver that stays with it: that of another run may be about to be read.
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let before = now.saturating_sub(2 * image::LOOK_LIMIT).as_secs().cast_signed();

@@ -12,9 +12,11 @@ use crate::backend::Backend;
 use crate::backend::docker::{Engine, image};
 use crate::backend::local::{LocalBackend, Strictness};
 use crate::config::{BackendKind, Config, Repo, SourceSpec};
+use crate::environment::plan::python;
 use crate::environment::{Preview, Tools};
 use crate::error::{Error, Fault, Result};
 use crate::pipeline::Former;
+use crate::record::engine::EngineKind;
 use crate::record::source::Pinned;
 use crate::rules::RuleSet;
 use crate::source;
@@ -72,7 +74,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     ));
     let has_sandbox = findings.iter().all(|finding| finding.what != "sandbox" || finding.result.is_ok());
     findings.push(finding("containers", Ok(containers(config.as_ref().ok(), has_sandbox))));
-    findings.extend(config.iter().flat_map(docker));
+    findings.extend(config.iter().flat_map(|config| docker(config, arguments.engine)));
     let shown = if check.explain { explained.as_slice() } else { &[] };
     print(arguments, &findings, shown, &warnings(&explained));
     let worst = findings
@@ -116,12 +118,18 @@ fn machine(tools: Result<&Tools, &Error>, config: Option<&Config>) -> Vec<Findin
         Some(uv) => uv.version.clone(),
         None => "not found; a build installs it into the cache".to_owned(),
     };
-    let versions: Vec<&str> = tools.interpreters.iter().map(|python| python.version.as_str()).collect();
-    let pythons = if versions.is_empty() {
-        Err(Error::machine("no CPython 3.8 or newer was found")
-            .with_hint("install one: your distribution's packages, pyenv, or `uv python install`"))
-    } else {
-        Ok(versions.join(", "))
+    let usable = tools.interpreters.iter().filter(|python| !python.is_emptied());
+    let versions: Vec<&str> = usable.map(|python| python.version.as_str()).collect();
+    let unused = python::unused(&tools.interpreters);
+    let pythons = match (versions.is_empty(), unused) {
+        (true, None) => Err(Error::machine("no CPython 3.8 or newer was found")
+            .with_hint("install one: your distribution's packages, pyenv, or `uv python install`")),
+        (true, Some(unused)) => Err(Error::machine("no CPython 3.8 or newer can be used")
+            .with_detail(unused)
+            .with_hint(python::ELSEWHERE)),
+        (false, unused) => {
+            Ok([Some(versions.join(", ")), unused].into_iter().flatten().collect::<Vec<_>>().join("; "))
+        }
     };
     let mut findings = vec![finding("uv", Ok(uv)), finding("pythons", pythons)];
     findings.extend(indexes(tools));
@@ -225,7 +233,7 @@ fn programs(folders: &std::ffi::OsStr) -> Vec<&'static str> {
 }
 
 /// The engine, where a repository needs one, and whether it has the bases.
-fn docker(config: &Config) -> Vec<Finding> {
+fn docker(config: &Config, asked: Option<EngineKind>) -> Vec<Finding> {
     let mut bases: Vec<&str> = config
         .repos
         .iter()
@@ -237,7 +245,7 @@ fn docker(config: &Config) -> Vec<Finding> {
     if bases.is_empty() {
         return Vec::new();
     }
-    let engine = match Engine::connect() {
+    let engine = match Engine::connect(asked) {
         Ok(engine) => engine,
         Err(error) => return vec![finding("docker", Err(error))],
     };

@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
         hidden: asked.hidden.as_deref(),
         registry: registry.as_ref(),
         architecture: asked.architecture.as_deref(),
-        settings: asked.files.settings()?,
+        settings: asked.files.settings(arguments.engine)?,
     };
     let collection = match dataset.manifest.family {
         Family::Gistify => read::collection(&dataset, asked.selection.of(&dataset)?, &wanted)?,

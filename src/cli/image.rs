@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
     if let ImageCommand::Check(asked) = &asked.command {
         return check::run(arguments, asked);
     }
-    let engine = Engine::connect()?;
+    let engine = Engine::connect(arguments.engine)?;
     match &asked.command {
         ImageCommand::Push(asked) => push::run(arguments, asked, &engine)?,
         // Above: it needs no engine.
@@ -108,7 +108,7 @@ pub(super) struct CleanArguments {
 pub(super) fn clean(arguments: &Arguments, asked: &CleanArguments) -> Result<u8> {
     let (cleaning, did) =
         if asked.dry_run { (Cleaning::Tell, "would remove") } else { (Cleaning::Remove, "removed") };
-    let cleaned = docker::clean(&Engine::connect()?, cleaning)?;
+    let cleaned = docker::clean(&Engine::connect(arguments.engine)?, cleaning)?;
     match arguments.format {
         Format::Json => terminal::json(&json!(cleaned)),
         Format::Human | Format::Csv => {

@@ -35,7 +35,7 @@ pub(super) fn explain(
     let can_run = |repo: &&Repo| {
         repo.python.as_ref().is_none_or(|asked| {
             let fits = |version: &str| version == asked || version.starts_with(&format!("{asked}."));
-            tools.interpreters.iter().any(|python| fits(&python.version))
+            tools.interpreters.iter().any(|python| !python.is_emptied() && fits(&python.version))
         })
     };
     let repos = config.repos.iter().filter(|repo| repo.backend == BackendKind::Local).filter(can_run);

@@ -154,7 +154,7 @@ fn assemble(
 ) -> Result<Session> {
     let cache = arguments.cache()?;
     log::start(&cache)?;
-    let machine = Machine::new(&own_program()?, &cache, &config, only, isolation)?;
+    let machine = Machine::new(&own_program()?, &cache, &config, only, (isolation, arguments.engine))?;
     if let Some(isolation) = machine.local_isolation().filter(|_| !arguments.quiet) {
         warn_of_missing(&isolation);
     }

@@ -136,6 +136,9 @@ fn command(arguments: &Arguments, config: &ConfigArguments) -> Result<Command> {
     if config.isolation.isolation == crate::backend::local::Strictness::Strict {
         command.args(["--isolation", "strict"]);
     }
+    if let Some(engine) = arguments.engine {
+        command.args(["--engine", engine.program()]);
+    }
     for slug in &config.only {
         command.args(["--only", slug.as_str()]);
     }

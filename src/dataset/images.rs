@@ -1,7 +1,7 @@
 //! `images.json`: where the images of environments were pushed to. It is beside the dataset's files and not one of them: it is
 //! written after them, and tied to each environment by hashes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,26 @@ impl Images {
         all.retain(|one| one.architecture != image.architecture && one.of == image.of);
         all.push(image);
         all.sort_by(|a, b| a.architecture.cmp(&b.architecture));
+    }
+
+    /// What was not pushed of these repositories: any image, or that of an architecture that others have.
+    pub(crate) fn lacking<'s>(
+        &'s self,
+        slugs: &'s BTreeSet<RepoSlug>,
+    ) -> Vec<(&'s RepoSlug, Option<&'s str>)> {
+        let of = |slug: &'s RepoSlug| self.of.get(slug).map(Vec::as_slice).unwrap_or_default();
+        let architectures: BTreeSet<&str> =
+            slugs.iter().flat_map(of).map(|one| one.architecture.as_str()).collect();
+        let lacks = |slug: &'s RepoSlug| -> Vec<(&'s RepoSlug, Option<&'s str>)> {
+            let pushed = of(slug);
+            if pushed.is_empty() {
+                return vec![(slug, None)];
+            }
+            let missing =
+                architectures.iter().filter(|name| pushed.iter().all(|one| one.architecture != **name));
+            missing.map(|name| (slug, Some(*name))).collect()
+        };
+        slugs.iter().flat_map(lacks).collect()
     }
 
     /// Writes it into the folder of the dataset.
@@ -229,6 +249,19 @@ mod tests {
                 let error = found(&images, asked).unwrap_err();
                 assert!(error.to_string().contains("those for riscv64, s390x"), "{error}");
             }
+        });
+    }
+
+    #[test]
+    fn what_was_not_pushed_is_named_by_repository_and_architecture() {
+        with_dataset(|dataset, slug| {
+            let (mut images, other) = (dataset.images().unwrap(), RepoSlug::new("a/other").unwrap());
+            let slugs = BTreeSet::from([slug.clone(), other.clone()]);
+            images.add(slug, image(dataset, slug, "amd64"));
+            assert_eq!(images.lacking(&slugs), [(&other, None)]);
+            images.add(&other, image(dataset, slug, "amd64"));
+            images.add(&other, image(dataset, slug, "arm64"));
+            assert_eq!(images.lacking(&slugs), [(slug, Some("arm64"))]);
         });
     }
 

@@ -26,7 +26,7 @@ pub(super) fn files(collection: &Collection) -> Result<Files> {
     }
     files.extend(collection.tools.iter().flat_map(Tools::files));
     files.extend(masked::files(collection)?);
-    let mut build = build(&collection.environments);
+    let mut build = build(collection);
     build.extend(collection.tools.iter().map(|tools| build_tools(collection, tools)));
     build.push_str(&build_masked(collection));
     files.insert("images/build.sh".to_owned(), script(build));
@@ -43,6 +43,21 @@ pub(super) fn sif(folder: &str, image: &str) -> String {
     format!("{}/{name}{}.sif", folder.trim_end_matches('/'), hash.unwrap_or_default())
 }
 
+/// Takes an image of the engine of this machine: Apptainer asks Docker by itself, and reads what Podman saves.
+const FROM_ENGINE: &str = "\
+from_engine() {
+    case $engine in
+    *podman)
+        saved=$(mktemp -d)
+        \"$engine\" save --format oci-archive -o \"$saved/image.tar\" \"$2\"
+        \"$apptainer\" build \"$1\" \"oci-archive:$saved/image.tar\"
+        rm -r \"$saved\"
+        ;;
+    *) \"$apptainer\" build \"$1\" \"docker-daemon:$2\" ;;
+    esac
+}
+";
+
 /// Makes the files that [`sif`] names: out of a registry, or out of an engine of this machine.
 fn make_sif(collection: &Collection, folder: &str) -> String {
     let mut text = "\
@@ -52,6 +67,8 @@ set -e
 apptainer=${APPTAINER:-apptainer}
 "
     .to_owned();
+    text.push_str(&collection.settings.engine_line());
+    text.push_str(FROM_ENGINE);
     let _ = writeln!(text, "mkdir -p {}", shell_quote(folder));
     let images: BTreeMap<&str, bool> = collection
         .tasks
@@ -64,10 +81,12 @@ apptainer=${APPTAINER:-apptainer}
         .collect();
     for (image, is_pulled) in images {
         let file = shell_quote(&sif(folder, image));
-        let from = if is_pulled { "docker" } else { "docker-daemon" };
-        let source =
-            shell_quote(&if is_pulled { format!("{from}://{image}") } else { format!("{from}:{image}") });
-        let _ = writeln!(text, "[ -e {file} ] || \"$apptainer\" build {file} {source}");
+        let make = if is_pulled {
+            format!("\"$apptainer\" build {file} {}", shell_quote(&format!("docker://{image}")))
+        } else {
+            format!("from_engine {file} {}", shell_quote(image))
+        };
+        let _ = writeln!(text, "[ -e {file} ] || {make}");
     }
     text
 }
@@ -131,17 +150,19 @@ impl Collection {
     }
 }
 
-fn build(environments: &BTreeMap<RepoSlug, Environment>) -> String {
-    let mut text = "\
+fn build(collection: &Collection) -> String {
+    let (program, other) = (collection.settings.program(), collection.settings.other_program());
+    let mut text = format!(
+        "\
 #!/bin/sh
-# Gets the images that do not exist yet. Arguments go to `docker build`: --build-arg BASE=… takes another base image.
-# ENGINE=podman takes another engine.
+# Gets the images that do not exist yet. Arguments go to `{program} build`: --build-arg BASE=… takes another base image.
+# ENGINE={other} takes another engine.
 set -e
-engine=${ENGINE:-docker}
-cd \"$(dirname \"$0\")\"
-"
-    .to_owned();
-    for (slug, environment) in environments {
+{}cd \"$(dirname \"$0\")\"
+",
+        collection.settings.engine_line()
+    );
+    for (slug, environment) in &collection.environments {
         let image = shell_quote(&environment.image);
         let _ = write!(text, "\"$engine\" image inspect {image} >/dev/null 2>&1 || ");
         let _ = if environment.is_pulled {

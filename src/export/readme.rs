@@ -42,6 +42,9 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
         swe_agent => has(&[Harness::SweAgent]),
         prompts => has(&[Harness::Prompts]),
         sif => &collection.settings.sif,
+        bounds_network => collection.settings.bounds_network(),
+        engine => collection.settings.program(),
+        other_engine => collection.settings.other_program(),
     };
     environment
         .render_str(TEMPLATE, context)

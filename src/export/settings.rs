@@ -6,6 +6,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 use crate::error::{Error, Result};
+use crate::record::engine::EngineKind;
 use crate::record::id::hash_parts;
 
 /// How often a run may take what the slowest attempt took, and what every run may take, in seconds.
@@ -37,6 +38,34 @@ pub(crate) struct Settings {
     pub(crate) without_solutions: bool,
     /// The folder of images for clusters without an engine.
     pub(crate) sif: Option<String>,
+    /// What scripts call where `ENGINE` does not say it; else Docker.
+    pub(crate) engine: Option<EngineKind>,
+}
+
+impl Settings {
+    /// The line of a script that chooses the engine.
+    pub(super) fn engine_line(&self) -> String {
+        format!("engine=${{ENGINE:-{}}}\n", self.program())
+    }
+
+    /// The program of the engine.
+    pub(super) fn program(&self) -> &'static str {
+        self.engine.unwrap_or(EngineKind::Docker).program()
+    }
+
+    /// Whether tasks ask for less than the whole network, which not every runner can give.
+    pub(super) fn bounds_network(&self) -> bool {
+        let of = [&self.agent_network, &self.verifier_network];
+        of.into_iter().flatten().any(|network| *network != Network::Public)
+    }
+
+    /// The other one.
+    pub(super) fn other_program(&self) -> &'static str {
+        match self.engine {
+            Some(EngineKind::Podman) => EngineKind::Docker.program(),
+            Some(EngineKind::Docker) | None => EngineKind::Podman.program(),
+        }
+    }
 }
 
 /// Somebody who made the tasks.

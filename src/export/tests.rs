@@ -13,6 +13,7 @@ use super::{Collection, Harness, write};
 use crate::dataset::images::PushedImage;
 use crate::dataset::{Dataset, DatasetInput};
 use crate::family::gistify::prompt::Template;
+use crate::record::engine::EngineKind;
 use crate::record::id::sha256_hex;
 use crate::record::instance::{Expected, Instance};
 use crate::record::outcome::{CommandResult, Outcome};
@@ -532,6 +533,7 @@ fn what_the_user_wants_is_in_the_files_and_solutions_only_where_wanted() {
         has_canary: true,
         without_solutions: true,
         sif: Some("/scratch/images".to_owned()),
+        engine: Some(EngineKind::Podman),
     };
     let wanted = Wanted { settings, ..Wanted::default() };
     let tasks = collection(&bench.dataset, bench.dataset.instances().unwrap(), &wanted).unwrap();
@@ -545,10 +547,14 @@ fn what_the_user_wants_is_in_the_files_and_solutions_only_where_wanted() {
     assert_eq!(task["verifier"]["network_mode"].as_str(), Some("no-network"));
     let image = task["environment"]["docker_image"].as_str().unwrap();
     assert!(image.starts_with("/scratch/images/") && image.ends_with(".sif"), "{image}");
+    assert!(bench.text("images/sif.sh").contains(&format!("[ -e {image} ] || from_engine {image} ")));
+    for script in ["images/sif.sh", "images/build.sh"] {
+        assert!(bench.text(script).contains("engine=${ENGINE:-podman}\n"), "{script}");
+    }
+    let readme = bench.text("README.md");
     assert!(
-        bench
-            .text("images/sif.sh")
-            .contains(&format!("[ -e {image} ] || \"$apptainer\" build {image} docker-daemon:"))
+        readme.contains("ENGINE=docker sh images/build.sh") && readme.contains("refuses such tasks"),
+        "{readme}"
     );
     assert!(task["metadata"]["flake_bound"].is_float() && task["metadata"]["worlds"].is_array());
     assert!(task["metadata"]["slowest_attempt_sec"].as_float().is_some_and(|took| took > 0.0));
@@ -650,4 +656,51 @@ fn a_mark_takes_what_it_stands_for_and_nothing_else() {
     let python = std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python");
     let done = Command::new(python).args(["-c", FITS]).arg(&judge).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Programs that print how they are called.
+fn fakes(folder: &Path, names: &[&str]) {
+    for name in names {
+        let path = folder.join(name);
+        fs_err::write(&path, format!("#!/bin/sh\necho {name} \"$@\"\n[ \"$1 $2\" != 'image inspect' ]\n"))
+            .unwrap();
+        fs_err::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn scripts_call_the_engine_that_was_asked_for() {
+    let bench = Bench::new();
+    let programs = tempfile::tempdir().unwrap();
+    fakes(programs.path(), &["docker", "podman", "apptainer"]);
+    let sif = programs.path().join("images");
+    let settings = Settings {
+        sif: Some(sif.to_string_lossy().into_owned()),
+        engine: Some(EngineKind::Podman),
+        ..Settings::default()
+    };
+    let wanted = Wanted { settings, ..Wanted::default() };
+    let tasks = collection(&bench.dataset, bench.dataset.instances().unwrap(), &wanted).unwrap();
+    write::write(&bench.out(), &bench.dataset.directory, &tasks, &[Harness::Harbor].into()).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let said = |script: &str, engine: &str| {
+        let mut command = Command::new("sh");
+        command.arg(bench.out().join(script)).env("PATH", format!("{}:{path}", programs.path().display()));
+        let done = command.env("ENGINE", engine).output().unwrap();
+        assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let built = said("images/build.sh", "");
+    assert!(built.starts_with("podman build -t ") && !built.contains("docker"), "{built}");
+    assert!(said("images/build.sh", "docker").starts_with("docker build -t "));
+    let made = said("images/sif.sh", "");
+    assert!(
+        made.starts_with("podman save --format oci-archive -o ") && made.contains(" oci-archive:"),
+        "{made}"
+    );
+    let made = said("images/sif.sh", "docker");
+    assert!(
+        made.starts_with("apptainer build ") && made.contains(" docker-daemon:gistmill-export/"),
+        "{made}"
+    );
 }

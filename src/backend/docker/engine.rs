@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use tokio::runtime::Runtime;
 
 use crate::backend::retry;
 use crate::error::{Error, Result, says_disk_is_full};
+use crate::record::engine::EngineKind;
 
 /// The label of everything that gistmill makes in an engine; its value says what it is.
 pub const LABEL: &str = "gistmill";
@@ -71,28 +73,28 @@ pub struct Engine {
     address: String,
     /// `Docker 20.10.24 (API 1.41)`, for people.
     pub version: String,
-    pub is_podman: bool,
+    pub kind: EngineKind,
     /// Containers that could not be removed while the engine was away.
     left: Mutex<Vec<String>>,
 }
 
 impl Engine {
-    /// Connects as `DOCKER_HOST` says (or the current context, or the usual socket).
+    /// Connects as `DOCKER_HOST` says, or to the usual socket: Docker's, or that of Podman where that is asked for.
     ///
     /// # Errors
-    /// The machine's: no engine, no permission, an API that is too old.
-    pub fn connect() -> Result<Self> {
+    /// The machine's: no engine, no permission, an API that is too old, another engine than the one that is asked for.
+    pub fn connect(asked: Option<EngineKind>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .map_err(|error| Error::from(error).at("cannot start the engine's client"))?;
-        let address =
-            std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
-        let address = crate::redact::publish(&address);
-        let refused = |error: ClientError| absent(&address, &error);
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let host = address_of(asked, &variable);
+        let address = crate::redact::publish(&host);
+        let refused = |error: ClientError| absent(&address, asked, &error);
         let mut client =
-            bollard::Docker::connect_with_defaults().map_err(refused)?.with_timeout(Duration::from_mins(1));
+            bollard::Docker::connect_with_host(&host).map_err(refused)?.with_timeout(Duration::from_mins(1));
         let version = runtime.block_on(client.version()).map_err(refused)?;
         let api = version.api_version.clone().unwrap_or_default();
         if parse_api(&api).is_none_or(|api| api < OLDEST_API) {
@@ -108,14 +110,22 @@ impl Engine {
         client.set_timeout(LONGEST_ANSWER);
         let components = version.components.unwrap_or_default();
         let is_podman = components.iter().any(|component| component.name.starts_with("Podman"));
-        let name = if is_podman { "Podman" } else { "Docker" };
-        let version = format!("{name} {} (API {api})", version.version.unwrap_or_default());
-        Ok(Engine { client, runtime, address, version, is_podman, left: Mutex::default() })
+        let kind = if is_podman { EngineKind::Podman } else { EngineKind::Docker };
+        if let Some(asked) = asked.filter(|asked| *asked != kind) {
+            return Err(Error::usage(format!(
+                "the engine at {address} is {}, and --engine asks for {}",
+                kind.name(),
+                asked.name()
+            ))
+            .with_hint("name the other one's socket in DOCKER_HOST, or leave --engine away"));
+        }
+        let version = format!("{} {} (API {api})", kind.name(), version.version.unwrap_or_default());
+        Ok(Engine { client, runtime, address, version, kind, left: Mutex::default() })
     }
 
-    /// `docker`, or `podman`: part of the key of attempts, since what they refuse differs.
-    pub fn kind(&self) -> &'static str {
-        if self.is_podman { "podman" } else { "docker" }
+    /// Whether it is Podman, which differs in some of its answers.
+    pub fn is_podman(&self) -> bool {
+        self.kind == EngineKind::Podman
     }
 
     /// The client itself.
@@ -241,7 +251,7 @@ impl Engine {
             security.push("apparmor=unconfined".to_owned());
             // Podman's own profile allows namespaces, it takes none from a client, and it has words of its own for
             // /proc.
-            security.push(if self.is_podman {
+            security.push(if self.is_podman() {
                 "unmask=ALL".to_owned()
             } else {
                 format!("seccomp={SECCOMP}")
@@ -253,7 +263,7 @@ impl Engine {
             hard: Some(hard),
         };
         let mut ulimits = vec![ulimit("nofile", OPEN_FILES)];
-        if self.is_podman {
+        if self.is_podman() {
             // It would ask for more than its own limit, which not every kernel grants.
             ulimits.push(ulimit("nproc", PROCESSES));
         }
@@ -391,9 +401,36 @@ pub(super) fn disk_full(doing: &str, detail: &str) -> Error {
         .with_hint("free space there (`gistmill clean`, `docker system prune`), or set a smaller `disk_budget` in [docker]")
 }
 
+/// Where Podman keeps what ends with a session: a folder of the user's.
+pub(super) fn runtime_folder(variable: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    let user = nix::unistd::getuid();
+    let own = || variable("XDG_RUNTIME_DIR").unwrap_or_else(|| format!("/run/user/{user}"));
+    PathBuf::from(if user.is_root() { "/run".to_owned() } else { own() })
+}
+
+/// Where the engine is, by the variables of the environment.
+fn address_of(asked: Option<EngineKind>, variable: &dyn Fn(&str) -> Option<String>) -> String {
+    if let Some(host) = variable("DOCKER_HOST") {
+        return host;
+    }
+    if asked != Some(EngineKind::Podman) {
+        return "unix:///var/run/docker.sock".to_owned();
+    }
+    variable("CONTAINER_HOST")
+        .unwrap_or_else(|| format!("unix://{}/podman/podman.sock", runtime_folder(variable).display()))
+}
+
 /// Why no engine can be reached.
-fn absent(address: &str, error: &ClientError) -> Error {
+fn absent(address: &str, asked: Option<EngineKind>, error: &ClientError) -> Error {
     let text = error_chain(error);
+    if asked == Some(EngineKind::Podman) {
+        return Error::machine(format!("no service of Podman answers at {address}"))
+            .with_detail(root_cause(error))
+            .with_hint(
+                "`systemctl --user start podman.socket` or `podman system service --time 0 &` starts it; DOCKER_HOST names another \
+                 socket",
+            );
+    }
     if text.contains("Permission denied") || text.contains("permission denied") {
         return Error::machine(format!("no permission to talk to the Docker engine at {address}")).with_hint(
             "join the group `docker` (usermod -aG docker <user>, then log in again), or use a rootless engine and name its \
@@ -444,15 +481,36 @@ mod tests {
     #[test]
     fn what_keeps_an_engine_from_answering_has_a_way_out() {
         let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-        let error = absent("unix:///run/x.sock", &ClientError::IOError { err: denied });
+        let error = absent("unix:///run/x.sock", None, &ClientError::IOError { err: denied });
         assert_eq!(error.fault(), Fault::Machine);
         assert!(error.to_string().contains("no permission") && error.hint().unwrap().contains("group"));
-        let error = absent("tcp://h:1", &ClientError::SocketNotFoundError("x".into()));
+        let gone = || ClientError::SocketNotFoundError("x".into());
+        let error = absent("unix:///p.sock", Some(EngineKind::Podman), &gone());
+        assert!(
+            error.to_string().contains("Podman") && error.hint().unwrap().contains("podman system service")
+        );
+        let error = absent("tcp://h:1", None, &gone());
         assert!(error.to_string().contains("no Docker engine answers at tcp://h:1"), "{error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("DOCKER_HOST")), "{error:?}");
         assert!(way_out(false).contains("backend = \"local\""));
         let full = disk_full("loading", "write: no space left on device");
         assert_eq!(full.fault(), Fault::Machine);
+    }
+
+    #[test]
+    fn an_engine_is_where_its_own_variables_say() {
+        let place = |asked, set: &[(&str, &str)]| {
+            let found = |name: &str| set.iter().find(|one| one.0 == name).map(|one| one.1.to_owned());
+            address_of(asked, &found)
+        };
+        let podman = Some(EngineKind::Podman);
+        assert_eq!(place(None, &[("CONTAINER_HOST", "ssh://a")]), "unix:///var/run/docker.sock");
+        assert_eq!(place(podman, &[("CONTAINER_HOST", "ssh://a")]), "ssh://a");
+        assert_eq!(
+            place(podman, &[("DOCKER_HOST", "tcp://b:1"), ("CONTAINER_HOST", "ssh://a")]),
+            "tcp://b:1"
+        );
+        assert!(place(podman, &[("XDG_RUNTIME_DIR", "/x")]).ends_with("/podman/podman.sock"));
     }
 
     #[test]

@@ -271,7 +271,7 @@ pub fn ensure(engine: &Engine, base: &Base, contents: &Contents, progress: &dyn 
     let kept = || Ok::<_, Error>(inspect(engine, &contents.tag)?.and_then(|found| found.id));
     // The base's layers are a hundred times the rest. Engines with another kind of store want them all the same.
     let (thin, digest) = assemble(None)?;
-    let known = match if engine.is_podman { Ok(()) } else { load(engine, thin) } {
+    let known = match if engine.is_podman() { Ok(()) } else { load(engine, thin) } {
         Ok(()) => kept()?,
         Err(error) if error.fault() == Fault::Harness => None,
         Err(error) => return Err(error),

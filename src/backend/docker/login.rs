@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use base64::Engine as _;
 use serde_json::Value;
 
+use super::engine::runtime_folder;
 use crate::error::{Error, Result};
+use crate::record::engine::EngineKind;
 
 /// Largest configuration, and largest answer of a helper.
 const LARGEST: u64 = 4 << 20;
@@ -30,17 +32,18 @@ impl std::fmt::Debug for Login {
 }
 
 impl Login {
-    /// The login at a registry; none where the configuration has none.
+    /// The login at a registry; none where no configuration has one.
     ///
     /// # Errors
-    /// The configuration is not JSON, or its helper fails.
-    pub fn at(host: &str) -> Result<Option<Self>> {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        let folder = variable("DOCKER_CONFIG").or_else(|| variable("HOME").map(|home| home.join(".docker")));
-        match folder.map(|folder| folder.join("config.json")) {
-            Some(file) if file.exists() => Self::in_file(&file, host),
-            _ => Ok(None),
+    /// A configuration is not JSON, or its helper fails.
+    pub fn at(host: &str, engine: EngineKind) -> Result<Option<Self>> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        for file in files(engine, &variable).iter().filter(|file| file.exists()) {
+            if let Some(login) = Self::in_file(file, host)? {
+                return Ok(Some(login));
+            }
         }
+        Ok(None)
     }
 
     fn in_file(file: &Path, host: &str) -> Result<Option<Self>> {
@@ -63,6 +66,24 @@ impl Login {
         let entries = [key, address.as_str()].map(|key| &config["auths"][key]);
         Ok(entries.into_iter().find_map(of_entry))
     }
+}
+
+/// Where logins may be: what `podman login` wrote comes first for Podman, which reads Docker's as well.
+fn files(engine: EngineKind, variable: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+    let home = variable("HOME").map(PathBuf::from);
+    let below = |folder: &str| home.as_ref().map(|home| home.join(folder));
+    let docker = variable("DOCKER_CONFIG").map(PathBuf::from).or_else(|| below(".docker"));
+    let docker = docker.map(|folder| folder.join("config.json"));
+    if engine == EngineKind::Docker {
+        return docker.into_iter().collect();
+    }
+    if let Some(file) = variable("REGISTRY_AUTH_FILE") {
+        return vec![PathBuf::from(file)];
+    }
+    let user = nix::unistd::getuid();
+    let folder = if user.is_root() { "containers/0" } else { "containers" };
+    let session = runtime_folder(variable).join(folder).join("auth.json");
+    [Some(session), below(".config/containers/auth.json"), docker].into_iter().flatten().collect()
 }
 
 /// A login that is written down.
@@ -151,6 +172,23 @@ mod tests {
             assert_eq!(found(&config, host).unwrap(), None, "{host}");
         }
         assert_eq!(format!("{ann:?}"), "Login");
+    }
+
+    #[test]
+    fn podman_has_logins_of_its_own_before_those_of_docker() {
+        let found = |engine, name: &'static str| {
+            let variable = move |one: &str| match one {
+                "HOME" => Some("/home/me".to_owned()),
+                _ => (one == name).then(|| "/x".to_owned()),
+            };
+            files(engine, &variable).iter().map(|file| file.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(EngineKind::Docker, ""), ["/home/me/.docker/config.json"]);
+        assert_eq!(found(EngineKind::Docker, "DOCKER_CONFIG"), ["/x/config.json"]);
+        assert_eq!(found(EngineKind::Podman, "REGISTRY_AUTH_FILE"), ["/x"]);
+        let all = found(EngineKind::Podman, "");
+        assert!(all[0].ends_with("/auth.json"), "{all:?}");
+        assert_eq!(all[1..], ["/home/me/.config/containers/auth.json", "/home/me/.docker/config.json"]);
     }
 
     #[test]

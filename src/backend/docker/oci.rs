@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -14,6 +14,10 @@ use crate::error::Result;
 
 /// Bytes that the configuration of an image may have.
 const LARGEST_CONFIG: u64 = 16 << 20;
+/// What compressed files begin with: by gzip, by zstd, by bzip2 and xz.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const OTHERS: [&[u8]; 2] = [b"BZh", &[0xfd, b'7', b'z', b'X', b'Z', 0]];
 
 /// A file of the archive that goes by its hash.
 struct Blob {
@@ -148,14 +152,28 @@ fn read(saved: &File) -> std::io::Result<Saved> {
     Ok(Saved { config: found.ok_or_else(|| missing("configuration"))?, layers, blobs })
 }
 
-/// A layer, compressed: without a time, so that the same one gives the same bytes. What is compressed already stays.
+/// A layer, compressed as its media type says, which every engine reads: without a time, so that the same one gives the same
+/// bytes. What is so already stays; engines that keep images as they were pulled also have layers compressed by zstd.
+///
+/// # Errors
+/// A layer compressed in another way. IO errors.
 fn pack(layer: &mut impl Read, out: &mut dyn Write) -> std::io::Result<()> {
     let mut layer = BufReader::new(layer);
-    if std::io::BufRead::fill_buf(&mut layer)?.starts_with(&[0x1f, 0x8b]) {
+    let start = layer.fill_buf()?;
+    if start.starts_with(GZIP) {
         return std::io::copy(&mut layer, out).map(drop);
     }
+    if OTHERS.iter().any(|other| start.starts_with(other)) {
+        let why = "a layer is compressed by neither gzip nor zstd";
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, why));
+    }
+    let is_zstd = start.starts_with(ZSTD);
     let mut packer = flate2::write::GzEncoder::new(out, flate2::Compression::default());
-    std::io::copy(&mut layer, &mut packer)?;
+    if is_zstd {
+        std::io::copy(&mut zstd::Decoder::with_buffer(layer)?, &mut packer)?;
+    } else {
+        std::io::copy(&mut layer, &mut packer)?;
+    }
     packer.finish().map(drop)
 }
 
@@ -178,15 +196,16 @@ mod tests {
     use crate::backend::docker::archive::tags;
 
     /// As an old engine saves an image, with a layer that appears twice.
-    fn saved(files: &[(&str, &str)]) -> File {
+    fn saved<B: AsRef<[u8]>>(files: &[(&str, B)]) -> File {
         let mut out = tar::Builder::new(tempfile::tempfile().unwrap());
-        for (name, text) in files {
-            match text.strip_prefix("->") {
-                None => put(&mut out, name, text.len() as u64, text.as_bytes()).unwrap(),
+        for (name, bytes) in files {
+            let bytes = bytes.as_ref();
+            match bytes.strip_prefix(b"->") {
+                None => put(&mut out, name, bytes.len() as u64, bytes).unwrap(),
                 Some(target) => {
                     let mut link = header(0o777, 0, 0);
                     link.set_entry_type(tar::EntryType::Symlink);
-                    out.append_link(&mut link, name, target).unwrap();
+                    out.append_link(&mut link, name, std::str::from_utf8(target).unwrap()).unwrap();
                 }
             }
         }
@@ -244,6 +263,30 @@ mod tests {
         let mut again = Vec::new();
         write(&saved(&FILES), "gistmill/a__b:1", &mut again).unwrap();
         assert_eq!(out, again);
+    }
+
+    #[test]
+    fn a_layer_is_written_as_its_media_type_says_however_it_was_compressed() {
+        let packed = |bytes: &[u8]| -> std::io::Result<Vec<u8>> {
+            let mut out = Vec::new();
+            pack(&mut &*bytes, &mut out).map(|()| out)
+        };
+        let plain = packed(b"layer").unwrap();
+        let two_frames =
+            [zstd::encode_all(&b"lay"[..], 3).unwrap(), zstd::encode_all(&b"er"[..], 3).unwrap()].concat();
+        assert_eq!(packed(&two_frames).unwrap(), plain);
+        assert_eq!(packed(&plain).unwrap(), plain);
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(plain.as_slice()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "layer");
+        assert!(packed(b"BZh91AY").unwrap_err().to_string().contains("neither gzip nor zstd"));
+        assert!(packed(&two_frames[..8]).is_err(), "cut off");
+        let list = r#"[{"Config": "c.json", "RepoTags": null, "Layers": ["1", "2"]}]"#;
+        let files: [(&str, &[u8]); 4] =
+            [("1", b"layer"), ("2", &two_frames), ("c.json", b"{}"), ("manifest.json", list.as_bytes())];
+        let mut out = Vec::new();
+        write(&saved(&files), "gistmill/a__b:1", &mut out).unwrap();
+        assert_eq!(contents(&out).len(), 6, "the same layer in two forms is there once");
     }
 
     #[test]

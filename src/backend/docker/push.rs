@@ -11,6 +11,7 @@ use super::image::{inspect, remove};
 use super::login::Login;
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::record::engine::EngineKind;
 use crate::redact;
 
 /// How soon an interruption is noticed.
@@ -38,58 +39,60 @@ pub fn local(engine: &Engine, name: &str) -> Result<Option<Local>> {
     }))
 }
 
-/// Pushes an image to `repository`, which names `host`, under a tag; gives the digest of its manifest. What is done goes to
-/// `say`.
+/// Where an image is pushed to.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    pub host: &'a str,
+    /// Host and path.
+    pub repository: &'a str,
+    pub tag: &'a str,
+    pub login: Option<&'a Login>,
+}
+
+impl std::fmt::Display for Target<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}:{}", self.repository, self.tag)
+    }
+}
+
+/// Pushes an image; gives the digest of its manifest. What is done goes to `say`.
 ///
 /// # Errors
-/// The machine's, in words that say what to do: the registry refuses, or cannot be reached. An interruption.
-pub fn push(
-    engine: &Engine,
-    image: &Local,
-    (host, repository, tag): (&str, &str, &str),
-    login: Option<&Login>,
-    say: &dyn Fn(&str),
-) -> Result<String> {
-    let target = format!("{repository}:{tag}");
-    let was_there = inspect(engine, &target)?.and_then(|found| found.id);
+/// The machine's, in words that say what to do: the registry refuses, fails, or cannot be reached. An interruption.
+pub fn push(engine: &Engine, image: &Local, to: Target<'_>, say: &dyn Fn(&str)) -> Result<String> {
+    let name = to.to_string();
+    let was_there = inspect(engine, &name)?.and_then(|found| found.id);
     if was_there.as_ref().is_some_and(|id| *id != image.id) {
-        return Err(Error::usage(format!("the engine has another image that is called {target}"))
-            .with_hint(format!("`docker rmi {target}` takes that name from it")));
+        return Err(Error::usage(format!("the engine has another image that is called {name}"))
+            .with_hint(format!("`{} rmi {name}` takes that name from it", engine.kind.program())));
     }
-    let options = TagImageOptionsBuilder::default().repo(repository).tag(tag).build();
-    engine.ask(&format!("naming {target}"), engine.client().tag_image(&image.name, Some(options)))?;
-    let pushed = sent(engine, (host, repository, tag), login, say);
+    let options = TagImageOptionsBuilder::default().repo(to.repository).tag(to.tag).build();
+    engine.ask(&format!("naming {name}"), engine.client().tag_image(&image.name, Some(options)))?;
+    let pushed = sent(engine, to, say);
     if was_there.is_none() {
         // The name is for the push alone.
-        remove(engine, &target)?;
+        remove(engine, &name)?;
     }
     pushed
 }
 
-fn sent(
-    engine: &Engine,
-    (host, repository, tag): (&str, &str, &str),
-    login: Option<&Login>,
-    say: &dyn Fn(&str),
-) -> Result<String> {
-    let options = PushImageOptionsBuilder::default().tag(tag).build();
+fn sent(engine: &Engine, to: Target<'_>, say: &dyn Fn(&str)) -> Result<String> {
+    let options = PushImageOptionsBuilder::default().tag(to.tag).build();
     let mut digest = None;
     let mut layers = Layers::default();
     engine.wait(async {
-        let mut steps =
-            Box::pin(engine.client().push_image(repository, Some(options), Some(credentials(host, login))));
+        let login = Some(credentials(to.host, to.login));
+        let mut steps = Box::pin(engine.client().push_image(to.repository, Some(options), login));
         loop {
             interrupt::check()?;
             let Ok(step) = tokio::time::timeout(PULSE, steps.next()).await else { continue };
             let Some(step) = step else { return Ok::<(), Error>(()) };
             let step = step.map_err(|error| match error {
-                bollard::errors::Error::DockerStreamError { error } => {
-                    refused(host, repository, login, &error)
-                }
+                bollard::errors::Error::DockerStreamError { error } => refused(engine.kind, to, &error),
                 bollard::errors::Error::DockerResponseServerError { message, .. } => {
-                    refused(host, repository, login, &message)
+                    refused(engine.kind, to, &message)
                 }
-                other => engine.explain(&format!("pushing {repository}"), other),
+                other => engine.explain(&format!("pushing {to}"), other),
             })?;
             if let Some(found) = step.status.as_deref().and_then(digest_in) {
                 digest = Some(found);
@@ -98,9 +101,7 @@ fn sent(
             }
         }
     })?;
-    digest.ok_or_else(|| {
-        Error::harness(format!("the engine pushed {repository}:{tag} and does not say its digest"))
-    })
+    digest.ok_or_else(|| Error::harness(format!("the engine pushed {to} and does not say its digest")))
 }
 
 fn credentials(host: &str, login: Option<&Login>) -> DockerCredentials {
@@ -144,40 +145,46 @@ impl Layers {
 }
 
 /// What the engine says of a push that failed, with the way out.
-fn refused(host: &str, repository: &str, login: Option<&Login>, message: &str) -> Error {
-    let words = message.to_lowercase();
+fn refused(engine: EngineKind, to: Target<'_>, message: &str) -> Error {
+    const NO_LOGIN: [&str; 5] =
+        ["unauthorized", "authentication required", "denied", "no basic auth", "forbidden"];
+    const NO_WAY: [&str; 8] =
+        ["refused", "no such host", "timeout", "timed out", "unreachable", "eof", "reset", "dial"];
+    const GOES_ON: &str = "the same command goes on where it stopped";
+    let (host, words) = (to.host, message.to_lowercase());
     let says = |some: &[&str]| some.iter().any(|word| words.contains(word));
-    let error = if says(&["unauthorized", "authentication required", "denied", "no basic auth", "forbidden"])
-    {
-        let why = if login.is_some() { "with the login" } else { "as there is no login for it" };
-        Error::machine(format!("the registry {host} refuses {repository} {why} in Docker's configuration"))
-            .with_hint(format!(
-                "`docker login {host}` with an account that may write there, then the same command"
-            ))
-    } else if says(&["unexpected http status: 5"]) {
-        Error::machine(format!("the registry {host} fails"))
-            .with_hint("its log says why, such as a full disk; the same command goes on where it stopped")
-    } else if says(&["http response to https"]) {
-        Error::machine(format!("the registry {host} does not encrypt")).with_hint(
-            "name it in `insecure-registries` of the engine's configuration, if you trust the way to it",
+    let (what, way_out) = if says(&NO_LOGIN) {
+        let why = if to.login.is_some() { "with the login in" } else { "as there is no login for it in" };
+        (
+            format!("the registry {host} refuses {to} {why} the configuration of {}", engine.name()),
+            format!(
+                "`{} login {host}` with an account that may write there, then the same command",
+                engine.program()
+            ),
         )
-    } else if says(&[
-        "refused",
-        "no such host",
-        "timeout",
-        "timed out",
-        "unreachable",
-        "eof",
-        "reset",
-        "dial",
-    ]) {
-        Error::machine(format!("the engine cannot reach the registry {host}"))
-            .with_hint("check the name and the network; the same command goes on where it stopped")
+    } else if says(&["unexpected http status: 5", "no space left on device"]) {
+        (
+            format!("the registry {host} fails, and does not take {to}"),
+            format!("its log says why, such as a full disk; {GOES_ON}"),
+        )
+    } else if says(&["http response to https"]) {
+        let place = match engine {
+            EngineKind::Docker => "`insecure-registries` of the engine's configuration",
+            EngineKind::Podman => "registries.conf with `insecure = true`",
+        };
+        (
+            format!("the registry {host}, where {to} should go, does not encrypt"),
+            format!("name it in {place}, if you trust the way to it"),
+        )
+    } else if says(&NO_WAY) {
+        (
+            format!("the engine cannot reach the registry {host} to push {to}"),
+            format!("check that the registry runs, its name and the network; {GOES_ON}"),
+        )
     } else {
-        Error::machine(format!("the engine cannot push {repository}"))
-            .with_hint("the same command goes on where it stopped")
+        (format!("the engine cannot push {to}"), GOES_ON.to_owned())
     };
-    error.with_detail(redact::publish(message.trim()))
+    Error::machine(what).with_hint(way_out).with_detail(redact::publish(message.trim()))
 }
 
 #[cfg(test)]
@@ -212,20 +219,30 @@ mod tests {
     #[test]
     fn a_failed_push_says_what_to_do() {
         let login = Login::Token("t".to_owned());
-        let hint = |message: &str, login| {
-            let error = refused("h.io", "h.io/a", login, message);
+        let said = |engine, message: &str, login| {
+            let error =
+                refused(engine, Target { host: "h.io", repository: "h.io/a", tag: "1", login }, message);
             format!("{error} | {}", error.hint().unwrap_or_default())
         };
         for (message, login, words) in [
             ("unauthorized: authentication required", None, ["no login", "docker login h.io"]),
             ("denied: requested access", Some(&login), ["with the login", "docker login h.io"]),
-            ("dial tcp 1.2.3.4:5000: connect: connection refused", None, ["cannot reach", "goes on"]),
+            (
+                "dial tcp 1.2.3.4:5000: connect: connection refused",
+                None,
+                ["cannot reach the registry h.io", "goes on"],
+            ),
             ("server gave HTTP response to HTTPS client", None, ["does not encrypt", "insecure-registries"]),
             ("received unexpected HTTP status: 500 Internal Server Error", None, ["h.io fails", "full disk"]),
-            ("something new", None, ["cannot push h.io/a", "goes on"]),
+            ("something new", None, ["cannot push", "goes on"]),
         ] {
-            let text = hint(message, login);
-            assert!(words.iter().all(|word| text.contains(word)), "{message}: {text}");
+            let text = said(EngineKind::Docker, message, login);
+            assert!(
+                text.contains("h.io/a:1") && words.iter().all(|word| text.contains(word)),
+                "{message}: {text}"
+            );
         }
+        assert!(said(EngineKind::Podman, "unauthorized", None).contains("`podman login h.io`"));
+        assert!(said(EngineKind::Podman, "HTTP response to HTTPS", None).contains("registries.conf"));
     }
 }

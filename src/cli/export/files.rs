@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::export::settings::{Author, Network, Settings, checked_org};
+use crate::record::engine::EngineKind;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct FileArguments {
@@ -34,7 +35,7 @@ pub(super) struct FileArguments {
 impl FileArguments {
     /// # Errors
     /// Usage errors that say the form.
-    pub(super) fn settings(&self) -> Result<Settings> {
+    pub(super) fn settings(&self, engine: Option<EngineKind>) -> Result<Settings> {
         let folder = |text: &String| match text.strip_prefix("sif:") {
             Some(folder) if folder.starts_with('/') => Ok(folder.to_owned()),
             _ => Err(Error::usage(format!("--images {text:?} names no folder of images")).with_hint(
@@ -57,6 +58,7 @@ impl FileArguments {
             has_canary: self.canary,
             without_solutions: self.without_solutions,
             sif: self.images.as_ref().map(folder).transpose()?,
+            engine,
         })
     }
 }
@@ -73,7 +75,7 @@ mod tests {
 
     fn settings(line: &str) -> Result<Settings> {
         let words = ["x"].into_iter().chain(line.split_whitespace());
-        <Line as clap::Parser>::parse_from(words).files.settings()
+        <Line as clap::Parser>::parse_from(words).files.settings(None)
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `gistmill image check`: whether others can pull the images of a dataset. Hosts are asked that the dataset names, without a
 //! login; in the user's own network only what the user types.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::super::newest::DatasetArguments;
@@ -8,6 +10,7 @@ use super::super::{Arguments, Format};
 use crate::dataset::Dataset;
 use crate::dataset::images::PushedImage;
 use crate::error::{Error, Result};
+use crate::record::id::RepoSlug;
 use crate::registry::{Found, Place, Registries};
 use crate::terminal;
 use crate::text::count;
@@ -27,6 +30,14 @@ struct Problem {
     text: String,
 }
 
+/// One pushed image, and where it was looked for.
+struct Row<'i> {
+    slug: &'i RepoSlug,
+    image: &'i PushedImage,
+    place: Place,
+    problem: Option<Problem>,
+}
+
 pub(super) fn run(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
     let prefix = asked.registry.as_deref().map(Place::parse).transpose()?;
     let dataset = Dataset::open(&asked.dataset.directory()?)?;
@@ -42,41 +53,62 @@ pub(super) fn run(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
             let text = "it is of another environment than the dataset's; push again".to_owned();
             problem = Some(Problem { kind: "outdated", text });
         }
-        rows.push((slug, image, place, problem));
+        rows.push(Row { slug, image, place, problem });
     }
     if rows.is_empty() {
         return Err(Error::usage(format!("no image of {} was pushed", dataset.directory.display()))
             .with_hint("`gistmill image push DATASET --registry PREFIX` pushes them"));
     }
-    let bad = rows.iter().filter(|(.., problem)| problem.is_some()).count();
-    if arguments.format == Format::Json {
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|(slug, image, place, problem)| {
-                json!({
-                    "slug": slug, "image": place.to_string(), "tag": image.tag, "digest": image.digest,
-                    "architecture": image.architecture,
-                    "state": problem.as_ref().map_or("available", |problem| problem.kind),
-                    "text": problem.as_ref().map(|problem| &problem.text),
-                })
-            })
-            .collect();
-        terminal::json(&json!({ "images": rows }));
-    } else {
-        for (slug, image, place, problem) in &rows {
-            let words = problem.as_ref().map_or_else(
-                || "can be pulled by anybody".to_owned(),
-                |problem| format!("{}: {}", problem.kind, problem.text),
-            );
-            let name = format!("{slug} ({}): {place}@{}", image.architecture, image.digest);
-            terminal::say(&terminal::one_line(&format!("{name}: {words}")));
-        }
-        terminal::say(&format!(
-            "{bad} of {} cannot be pulled as they were pushed",
-            count(rows.len(), "image")
-        ));
+    let slugs: BTreeSet<RepoSlug> = dataset.instances()?.iter().map(|one| one.slug.clone()).collect();
+    let lacking = images.lacking(&slugs);
+    match arguments.format {
+        Format::Json => terminal::json(&in_json(&rows, &lacking)),
+        Format::Human | Format::Csv => print(&rows, &lacking),
     }
-    Ok(u8::from(bad > 0))
+    let is_bad = rows.iter().any(|row| row.problem.is_some()) || !lacking.is_empty();
+    Ok(u8::from(is_bad))
+}
+
+/// What was not pushed, in words.
+fn not_pushed(architecture: Option<&str>) -> String {
+    match architecture {
+        None => "no image was pushed".to_owned(),
+        Some(name) => format!("no image for {name} was pushed, which others have"),
+    }
+}
+
+fn in_json(rows: &[Row<'_>], lacking: &[(&RepoSlug, Option<&str>)]) -> serde_json::Value {
+    let pushed = rows.iter().map(|Row { slug, image, place, problem }| {
+        json!({
+            "slug": slug, "image": place.to_string(), "tag": image.tag, "digest": image.digest,
+            "architecture": image.architecture,
+            "state": problem.as_ref().map_or("available", |problem| problem.kind),
+            "text": problem.as_ref().map(|problem| &problem.text),
+        })
+    });
+    let others = lacking.iter().map(|(slug, architecture)| {
+        json!({
+            "slug": slug, "image": null, "tag": null, "digest": null, "architecture": architecture,
+            "state": "not-pushed", "text": not_pushed(*architecture),
+        })
+    });
+    json!({ "images": pushed.chain(others).collect::<Vec<_>>() })
+}
+
+fn print(rows: &[Row<'_>], lacking: &[(&RepoSlug, Option<&str>)]) {
+    for Row { slug, image, place, problem } in rows {
+        let words = problem.as_ref().map_or_else(
+            || "can be pulled by anybody".to_owned(),
+            |problem| format!("{}: {}", problem.kind, problem.text),
+        );
+        let name = format!("{slug} ({}): {place}@{}", image.architecture, image.digest);
+        terminal::say(&terminal::one_line(&format!("{name}: {words}")));
+    }
+    for (slug, architecture) in lacking {
+        terminal::say(&terminal::one_line(&format!("{slug}: {}", not_pushed(*architecture))));
+    }
+    let bad = rows.iter().filter(|row| row.problem.is_some()).count();
+    terminal::say(&format!("{bad} of {} cannot be pulled as they were pushed", count(rows.len(), "image")));
 }
 
 /// By its digest, which exports name, and by its tag, which people do.

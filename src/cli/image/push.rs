@@ -9,7 +9,7 @@ use super::super::newest::DatasetArguments;
 use super::super::{Arguments, Format, parse_slug};
 use crate::backend::docker::Engine;
 use crate::backend::docker::login::Login;
-use crate::backend::docker::push::{self, Local};
+use crate::backend::docker::push::{self, Local, Target};
 use crate::dataset::Dataset;
 use crate::dataset::images::{Images, PushedImage};
 use crate::error::{Error, Result};
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Arguments, asked: &PushArguments, engine: &Engine)
     let prefix = Place::parse(&asked.registry)?;
     let dataset = Dataset::open(&asked.dataset.directory()?)?;
     let wanted = wanted(&dataset, engine, &prefix, &asked.only)?;
-    let login = Login::at(prefix.host())?;
+    let login = Login::at(prefix.host(), engine.kind)?;
     let registries = Registries::new(&std::env::vars().collect(), Some(&prefix))?;
     let images = Mutex::new(dataset.images()?);
     let stage = Progress::for_terminal().stage("push", wanted.len() as u64);
@@ -159,8 +159,8 @@ fn sent(engine: &Engine, wanted: &Wanted, login: Option<&Login>, stage: &Stage) 
     let place = wanted.place.to_string();
     stage.message(&format!("{}: {place}:{}", wanted.slug, wanted.tag));
     let say = |words: &str| stage.message(&format!("{}: {words}", wanted.slug));
-    push::push(engine, &wanted.image, (wanted.place.host(), &place, &wanted.tag), login, &say)
-        .map_err(|error| error.at(&wanted.slug))
+    let to = Target { host: wanted.place.host(), repository: &place, tag: &wanted.tag, login };
+    push::push(engine, &wanted.image, to, &say).map_err(|error| error.at(&wanted.slug))
 }
 
 fn pushed(dataset: &Dataset, wanted: &Wanted, digest: &str) -> Result<PushedImage> {

@@ -82,6 +82,11 @@ impl Interpreter {
     pub fn minor(&self) -> String {
         self.version.split('.').take(2).collect::<Vec<_>>().join(".")
     }
+
+    /// Whether it is where attempts find nothing, so that nothing runs on it.
+    pub fn is_emptied(&self) -> bool {
+        EMPTIED.iter().any(|folder| self.prefix.starts_with(folder))
+    }
 }
 
 /// The chosen interpreter, and why.
@@ -104,6 +109,7 @@ pub fn choose(
 ) -> Result<Choice> {
     let usable = machine.iter().filter(|python| {
         python.implementation == "cpython"
+            && !python.is_emptied()
             && !python.free_threaded
             && python.parsed().release().first() == Some(&OLDEST.0)
             && python.minor_number() >= OLDEST.1
@@ -176,16 +182,35 @@ fn of_their_time(pool: Vec<&Interpreter>, newest: Moment) -> (Vec<&Interpreter>,
 }
 
 fn none_fits(asked: &str, machine: &[Interpreter]) -> Error {
+    let usable = machine.iter().filter(|python| !python.is_emptied());
     let mut versions: Vec<(Version, String)> =
-        machine.iter().map(|python| (python.parsed(), python.version.clone())).collect();
+        usable.map(|python| (python.parsed(), python.version.clone())).collect();
     versions.sort();
     versions.dedup();
     let listed: Vec<String> = versions.into_iter().map(|(_, version)| version).collect();
-    let has = if listed.is_empty() { "no Python at all".to_owned() } else { listed.join(", ") };
+    let has = if listed.is_empty() { "no Python that can be used".to_owned() } else { listed.join(", ") };
     // What the machine lacks altogether is not one repository's trouble.
     let trouble = if listed.is_empty() { Error::machine } else { Error::repository };
-    trouble(format!("no interpreter fits: {asked}; the machine has {has}"))
-        .with_hint("install one (`uv python install 3.12`), or set `python` to an installed version")
+    let error = trouble(format!("no interpreter fits: {asked}; the machine has {has}"));
+    match unused(machine) {
+        Some(unused) => error.with_detail(unused).with_hint(ELSEWHERE),
+        None => {
+            error.with_hint("install one (`uv python install 3.12`), or set `python` to an installed version")
+        }
+    }
+}
+
+/// The way out where an interpreter is in a folder that attempts have empty.
+pub const ELSEWHERE: &str = "install one elsewhere, such as below your home: `uv python install 3.12`, with UV_PYTHON_INSTALL_DIR outside of these folders";
+
+/// Interpreters that are not used because of where they are, in words.
+pub fn unused(machine: &[Interpreter]) -> Option<String> {
+    let unused = machine.iter().filter(|python| python.is_emptied());
+    let named: Vec<String> =
+        unused.map(|python| format!("{} in {}", python.version, python.prefix.display())).collect();
+    (!named.is_empty()).then(|| {
+        format!("not used, because attempts have {} empty: {}", EMPTIED.join(", "), named.join(", "))
+    })
 }
 
 /// What an answer was cached for.
@@ -196,12 +221,7 @@ struct Asked {
     answer: Option<Interpreter>,
 }
 
-/// Whether an installation is where attempts find nothing.
-fn is_emptied(prefix: &Path) -> bool {
-    EMPTIED.iter().any(|folder| prefix.starts_with(folder))
-}
-
-/// All interpreters of the machine, newest first, each installation once, but for those where tests write. `memory` is the file that keeps the answers.
+/// All interpreters of the machine, newest first, each installation once. `memory` is the file that keeps the answers.
 ///
 /// # Errors
 /// Only when the answers cannot be written; an interpreter that does not answer is left out.
@@ -225,8 +245,7 @@ pub fn discover(memory: &Path) -> Result<Vec<Interpreter>> {
         write_sealed(memory, &answers)?;
     }
     let mut found: Vec<Interpreter> = Vec::new();
-    let answers = answers.into_values().filter_map(|asked| asked.answer);
-    for python in answers.filter(|python| !is_emptied(&python.prefix)) {
+    for python in answers.into_values().filter_map(|asked| asked.answer) {
         if !found.iter().any(|other| other.prefix == python.prefix && other.version == python.version) {
             found.push(python);
         }
@@ -444,12 +463,21 @@ mod tests {
     }
 
     #[test]
-    fn an_interpreter_where_tests_write_is_not_used() {
-        for (prefix, is_used) in
-            [("/tmp/python", false), ("/dev/shm/a/b", false), ("/tmpfs/python", true), ("/opt/p", true)]
-        {
-            assert_eq!(is_emptied(Path::new(prefix)), !is_used, "{prefix}");
+    fn an_interpreter_where_tests_write_is_not_used_and_named() {
+        let choice = |prefix: &str| {
+            let machine = [Interpreter { prefix: prefix.into(), ..machine(&["3.12.1"]).remove(0) }];
+            choose(None, &project(None, &[]), at("2026-11-01"), &machine)
+        };
+        for prefix in ["/tmpfs/python", "/opt/p"] {
+            assert!(choice(prefix).is_ok(), "{prefix}");
         }
+        for prefix in ["/tmp/python", "/dev/shm/a/b"] {
+            let error = choice(prefix).unwrap_err();
+            let detail = error.detail().unwrap_or_default();
+            assert!(detail.contains(&format!("3.12.1 in {prefix}")), "{error}: {detail}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("elsewhere")), "{error:?}");
+        }
+        assert_eq!(unused(&machine(&ALL)), None);
     }
 
     #[test]
