@@ -206,7 +206,11 @@ impl Finder {
                 let origin = Origin { source: Source::Test, file: Some(path.clone()), line: Some(one.line) };
                 let Some(command) = programs.command_of(&one) else { continue };
                 let line = command.line();
+                let is_untold = one.input.is_none() && command.arguments().iter().any(|word| word == "-");
                 match line::fitted(command, &self.known) {
+                    Ok(_) if is_untold => {
+                        self.reject(&line, "the call does not say what `-` reads".to_owned(), origin);
+                    }
                     Ok(command) => {
                         let exit = one.exit.filter(|status| *status != USAGE).unwrap_or_default();
                         self.add_alike(Typed { command, stdin: one.input.map(Stdin::Text), exit }, origin);
@@ -343,7 +347,7 @@ mod tests {
             ("src/shop/cli.py", "def main(): pass\nif __name__ == '__main__':\n    main()\n"),
             (
                 "tests/test_cli.py",
-                "def test():\n    main(['buy', 'tea'])\n    runner.invoke(main, ['init'], input='Ada')\n    main(['read', 'missing.py'])\n    other(['x'])\n",
+                "def test():\n    main(['buy', 'tea'])\n    runner.invoke(main, ['init'], input='Ada')\n    main(['read', 'missing.py'])\n    main(['sum', '-'])\n    other(['x'])\n",
             ),
             ("examples/one.py", "if __name__ == '__main__':\n    print(1)\n"),
             ("examples/part.py", "x = 1\n"),
@@ -383,6 +387,7 @@ mod tests {
                 "shop get <name> | `<` has to be filled in | readme README.md:5",
                 "shop --help | --help prints help or a version | readme README.md:6",
                 "shop read missing.py | the tree has no missing.py | test tests/test_cli.py:4",
+                "shop sum - | the call does not say what `-` reads | test tests/test_cli.py:5",
             ]
         );
     }
