@@ -306,7 +306,8 @@ impl Finder<'_> {
         let [first, rest @ ..] = &elements[..] else { return None };
         let program = match chain(first).as_deref() {
             Some("sys.executable") => Program::Interpreter,
-            _ => Program::Named(self.scope.text(first)?),
+            // A list that begins with an option is for a helper.
+            _ => Program::Named(self.scope.text(first).filter(|name| !name.starts_with('-'))?),
         };
         let mut words = Vec::new();
         for one in rest {
