@@ -20,7 +20,7 @@ use crate::record::trace::{check_path, is_test_path, test_roots};
 use crate::terminal::is_obeyed;
 use declared::Script;
 use invoked::{Programs, main_script};
-use line::{Known, No};
+use line::{Known, No, Typed};
 use samples::Samples;
 
 /// Largest file that is read, in bytes, and of all files together.
@@ -30,6 +30,8 @@ const ALL: u64 = 256 << 20;
 const MOST: usize = 2000;
 /// Most commands of documents and tests that have the same program and first word.
 const MOST_ALIKE: usize = 6;
+/// The status with which programs say that they do not understand their words: nothing that a person wants to see.
+const USAGE: u8 = 2;
 /// Folders of programs to run as they are.
 const EXAMPLES: [&str; 7] = ["example", "examples", "script", "scripts", "benchmark", "benchmarks", "demo"];
 /// Folders that hold what is not the project's own.
@@ -179,7 +181,7 @@ impl Finder {
             for line in documents::lines(&text) {
                 let origin = Origin { source, file: Some(path.clone()), line: Some(line.at) };
                 match line::read(&line.text, &self.known) {
-                    Ok((command, stdin)) => self.add_alike(command, stdin, origin),
+                    Ok(typed) => self.add_alike(typed, origin),
                     Err(No::Reason(reason)) => self.reject(&line.text, reason, origin),
                     Err(No::Other) => {}
                 }
@@ -195,15 +197,24 @@ impl Finder {
             declared::project(&files.text("pyproject.toml").unwrap_or_default()).as_deref(),
         );
         let vocabulary = files.vocabulary();
-        let programs = Programs { scripts: &scripts, main, vocabulary: &vocabulary, samples: &samples };
+        let paths = self.known.paths.clone();
+        let programs =
+            Programs { scripts: &scripts, main, vocabulary: &vocabulary, paths: &paths, samples: &samples };
         for path in files.readable.keys().filter(|path| files.is_test(path)) {
             let text = files.text(path).unwrap_or_default();
             for one in commands(&text).invocations {
                 let origin = Origin { source: Source::Test, file: Some(path.clone()), line: Some(one.line) };
                 let Some(command) = programs.command_of(&one) else { continue };
                 let line = command.line();
+                let is_untold = one.input.is_none() && command.arguments().iter().any(|word| word == "-");
                 match line::fitted(command, &self.known) {
-                    Ok(command) => self.add_alike(command, one.input.map(Stdin::Text), origin),
+                    Ok(_) if is_untold => {
+                        self.reject(&line, "the call does not say what `-` reads".to_owned(), origin);
+                    }
+                    Ok(command) => {
+                        let exit = one.exit.filter(|status| *status != USAGE).unwrap_or_default();
+                        self.add_alike(Typed { command, stdin: one.input.map(Stdin::Text), exit }, origin);
+                    }
                     Err(No::Reason(reason)) => self.reject(&line, reason, origin),
                     Err(No::Other) => {}
                 }
@@ -227,7 +238,7 @@ impl Finder {
             let Some(line) = found.main_guard.or(prints) else { continue };
             let source = if is_one { Source::Example } else { Source::MainGuard };
             let origin = Origin { source, file: Some(path.clone()), line: Some(line) };
-            self.add(EntryCommand::Script { path: path.clone(), arguments: Vec::new() }, None, origin);
+            self.add(EntryCommand::Script { path: path.clone(), arguments: Vec::new() }.into(), origin);
         }
     }
 
@@ -241,31 +252,30 @@ impl Finder {
             let words = ["python".to_owned(), "-m".to_owned(), package.replace('/', ".")];
             let origin = Origin { source: Source::MainGuard, file: Some(path.clone()), line: Some(1) };
             if let Ok(command) = EntryCommand::of_words(&words) {
-                self.add(command, None, origin);
+                self.add(command.into(), origin);
             }
         }
         for (name, script) in self.scripts.clone() {
             let origin =
                 Origin { source: Source::ConsoleScript, file: Some(script.file), line: Some(script.line) };
-            self.add(EntryCommand::Console { name, arguments: Vec::new() }, None, origin);
+            self.add(EntryCommand::Console { name, arguments: Vec::new() }.into(), origin);
         }
     }
 
     /// Adds a candidate, unless there are enough that have the same program and first word.
-    fn add_alike(&mut self, command: EntryCommand, stdin: Option<Stdin>, origin: Origin) {
-        let first = command.arguments().first().map_or("", String::as_str);
+    fn add_alike(&mut self, typed: Typed, origin: Origin) {
+        let first = typed.command.arguments().first().map_or("", String::as_str);
         // Of files the ending counts, of options the name.
         let first = first.split('=').next().unwrap_or(first);
         let first = first.rsplit_once('.').map_or(first, |(_, ending)| ending).to_owned();
-        let kind = (command.program().to_owned(), first);
-        if self.alike.get(&kind).is_none_or(|so_far| *so_far < MOST_ALIKE) && self.add(command, stdin, origin)
-        {
+        let kind = (typed.command.program().to_owned(), first);
+        if self.alike.get(&kind).is_none_or(|so_far| *so_far < MOST_ALIKE) && self.add(typed, origin) {
             *self.alike.entry(kind).or_default() += 1;
         }
     }
 
     /// Adds a candidate. Says whether it is a new one.
-    fn add(&mut self, command: EntryCommand, stdin: Option<Stdin>, origin: Origin) -> bool {
+    fn add(&mut self, Typed { command, stdin, exit }: Typed, origin: Origin) -> bool {
         let typed = stdin.as_ref().map(|stdin| format!("{stdin:?}"));
         if self.found.candidates.len() >= MOST || !self.seen.insert((command.clone(), typed)) {
             return false;
@@ -286,7 +296,7 @@ impl Finder {
             stdin,
             env: BTreeMap::new(),
             cwd: String::new(),
-            exit: 0,
+            exit,
             files: Vec::new(),
             origin,
             given: BTreeMap::new(),
@@ -337,7 +347,7 @@ mod tests {
             ("src/shop/cli.py", "def main(): pass\nif __name__ == '__main__':\n    main()\n"),
             (
                 "tests/test_cli.py",
-                "def test():\n    main(['buy', 'tea'])\n    runner.invoke(main, ['init'], input='Ada')\n    main(['read', 'missing.py'])\n    other(['x'])\n",
+                "def test():\n    main(['buy', 'tea'])\n    runner.invoke(main, ['init'], input='Ada')\n    main(['read', 'missing.py'])\n    main(['sum', '-'])\n    other(['x'])\n",
             ),
             ("examples/one.py", "if __name__ == '__main__':\n    print(1)\n"),
             ("examples/part.py", "x = 1\n"),
@@ -377,6 +387,7 @@ mod tests {
                 "shop get <name> | `<` has to be filled in | readme README.md:5",
                 "shop --help | --help prints help or a version | readme README.md:6",
                 "shop read missing.py | the tree has no missing.py | test tests/test_cli.py:4",
+                "shop sum - | the call does not say what `-` reads | test tests/test_cli.py:5",
             ]
         );
     }

@@ -153,6 +153,9 @@ fn sections(candidates: &[Entry]) -> String {
             Some(Stdin::File(file)) => drop(writeln!(text, "stdin_file = {}", quoted(file))),
             None => {}
         }
+        if one.exit != 0 {
+            let _ = writeln!(text, "exit = {}", one.exit);
+        }
     }
     text
 }
@@ -186,7 +189,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("repos.toml");
         fs_err::write(&file, HEAD).unwrap();
-        let typed = Entry { stdin: Some(Stdin::Text("a \"b\"\n".into())), ..entry("shop init") };
+        let typed = Entry { stdin: Some(Stdin::Text("a \"b\"\n".into())), exit: 3, ..entry("shop init") };
         let all = [entry("shop export --json 'a b'"), typed];
         append(&file, "a/b", &all).unwrap();
         let text = fs_err::read_to_string(&file).unwrap();
@@ -196,9 +199,9 @@ mod tests {
             .entries
             .asked()
             .iter()
-            .map(|one| (one.command.clone(), one.stdin.clone()))
+            .map(|one| (one.command.clone(), one.stdin.clone(), one.exit))
             .collect();
-        assert_eq!(read, all.map(|one| (one.command, one.stdin)));
+        assert_eq!(read, all.map(|one| (one.command, one.stdin, one.exit)));
         let again = append(&file, "a/b", &[entry("shop init")]).unwrap_err();
         assert!(again.to_string().contains("named twice"), "{again}");
         assert!(append(&file, "a/c", &[]).unwrap_err().to_string().contains("not a/c"));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::declared::Script;
-use super::samples::Samples;
+use super::samples::{Samples, is_hidden_code};
 use crate::python_source::commands::{Argument, Invocation, Program};
 use crate::record::entry::EntryCommand;
 
@@ -14,6 +14,8 @@ pub(super) struct Programs<'a> {
     pub(super) main: Option<String>,
     /// Options and subcommands that the code declares.
     pub(super) vocabulary: &'a BTreeSet<String>,
+    /// What the tree has.
+    pub(super) paths: &'a BTreeSet<String>,
     pub(super) samples: &'a Samples,
 }
 
@@ -71,11 +73,17 @@ impl Programs<'_> {
             return self.named(&first, arguments);
         }
         let first = arguments.first()?;
-        let option = first.split('=').next().unwrap_or(first);
-        let short = first.get(..2).filter(|_| !first.starts_with("--"));
-        let is_known = [Some(option), short].into_iter().flatten().any(|word| self.vocabulary.contains(word));
+        let is_path = self.paths.contains(first.trim_end_matches('/')) && !is_hidden_code(first);
+        let is_known = self.knows(first) || is_path && arguments.iter().any(|word| self.knows(word));
         let main = self.main.as_deref().filter(|_| is_known)?;
         self.named(main, arguments)
+    }
+
+    /// Whether a word is an option, or a subcommand, that the code declares.
+    fn knows(&self, word: &str) -> bool {
+        let option = word.split('=').next().unwrap_or(word);
+        let short = word.get(..2).filter(|_| !word.starts_with("--"));
+        [Some(option), short].into_iter().flatten().any(|word| self.vocabulary.contains(word))
     }
 }
 
@@ -119,6 +127,7 @@ mod tests {
             scripts: &scripts,
             main: Some("shop".to_owned()),
             vocabulary: &vocabulary,
+            paths: &["tests/in.csv", "tests"].map(str::to_owned).into(),
             samples: &samples,
         };
         let read = |program: Program, words: &[&str]| {
@@ -126,7 +135,8 @@ mod tests {
                 Some(path) => Argument::File(path.to_owned()),
                 None => Argument::Text((*word).to_owned()),
             });
-            let one = Invocation { line: 1, program, arguments: arguments.collect(), input: None };
+            let one =
+                Invocation { line: 1, program, arguments: arguments.collect(), input: None, exit: None };
             programs.command_of(&one).map(|command| command.line())
         };
         let object = || Program::Object("cli".to_owned());
@@ -143,6 +153,8 @@ mod tests {
         assert_eq!(read(Program::Helper, &["-lpy", "FILE:a/out.db"]).as_deref(), Some("shop -lpy out.db"));
         assert_eq!(read(Program::Helper, &["shopd", "x"]).as_deref(), Some("shopd x"));
         assert_eq!(read(Program::Helper, &["--other"]), None);
+        assert_eq!(read(Program::Helper, &["tests/", "-l"]).as_deref(), Some("shop tests/ -l"));
+        assert_eq!(read(Program::Helper, &["tests/", "other"]), None);
         assert_eq!(read(Program::Named("ls".to_owned()), &["-l"]), None);
         assert_eq!(read(Program::Named("shopd".to_owned()), &["-l"]).as_deref(), Some("shopd -l"));
         assert_eq!(read(Program::Interpreter, &["-m", "shop"]).as_deref(), Some("python -m shop"));

@@ -42,11 +42,33 @@ fn no<T>(reason: impl Into<String>) -> Result<T, No> {
     Err(No::Reason(reason.into()))
 }
 
+/// A command as somebody types it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Typed {
+    pub(super) command: EntryCommand,
+    pub(super) stdin: Option<Stdin>,
+    /// The status with which it ends.
+    pub(super) exit: u8,
+}
+
+impl From<EntryCommand> for Typed {
+    fn from(command: EntryCommand) -> Self {
+        Typed { command, stdin: None, exit: 0 }
+    }
+}
+
 /// Reads a line of a document.
-pub(super) fn read(line: &str, known: &Known) -> Result<(EntryCommand, Option<Stdin>), No> {
-    let first = line.split_whitespace().next().unwrap_or_default();
-    let is_ours = known.scripts.contains(first) || matches!(first, "python" | "python3");
-    if !is_ours {
+pub(super) fn read(line: &str, known: &Known) -> Result<Typed, No> {
+    let is_ours = |line: &str| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        known.scripts.contains(first) || matches!(first, "python" | "python3")
+    };
+    // What `echo` and `cat` say is typed to the command behind them.
+    let is_piped = || {
+        let behind = line.split_once('|').map(|(_, behind)| behind);
+        ["echo ", "cat "].iter().any(|said| line.starts_with(said)) && behind.is_some_and(is_ours)
+    };
+    if !is_ours(line) && !is_piped() {
         return Err(No::Other);
     }
     if let Some(sign) = PLACEHOLDERS.into_iter().find(|sign| line.contains(sign)) {
@@ -71,34 +93,63 @@ pub(super) fn read(line: &str, known: &Known) -> Result<(EntryCommand, Option<St
     let command = EntryCommand::of_words(&words).map_err(No::Reason)?;
     let command = fitted(command, known)?;
     let stdin = match stdin {
-        Some(file) if known.paths.contains(&file) => Some(Stdin::File(file)),
-        Some(file) => match known.samples.named(&file).or_else(|| known.samples.like(&file, &[])) {
-            Some(sample) => Some(Stdin::File(sample.to_owned())),
-            None => return no(format!("the tree has no {file}")),
-        },
-        None => None,
+        Some(Stdin::File(file)) if !known.paths.contains(&file) => {
+            match known.samples.named(&file).or_else(|| known.samples.like(&file, &[])) {
+                Some(sample) => Some(Stdin::File(sample.to_owned())),
+                None => return no(format!("the tree has no {file}")),
+            }
+        }
+        other => other,
     };
-    Ok((command, stdin))
+    Ok(Typed { stdin, ..command.into() })
 }
 
-/// The words of a line, and the file that is led to its standard input.
-fn words(line: &str) -> Result<(Vec<String>, Option<String>), No> {
+/// The words of a line, and what is led to its standard input. What its output is led to is left away: it says the same.
+fn words(line: &str) -> Result<(Vec<String>, Option<Stdin>), No> {
     let (mut words, mut stdin) = (Vec::new(), None);
     let mut rest = tokens(line).map_err(No::Reason)?.into_iter();
     while let Some(token) = rest.next() {
         match token {
             Token::Word(word) => words.push(word),
             Token::Operator(operator) if operator == "<" && stdin.is_none() => match rest.next() {
-                Some(Token::Word(file)) => stdin = Some(file),
+                Some(Token::Word(file)) => stdin = Some(Stdin::File(file)),
                 _ => return no("`<` without a file"),
             },
-            Token::Operator(operator) if matches!(operator.as_str(), "&&" | "||" | ";" | "|") => {
+            Token::Operator(operator) if operator == "|" && stdin.is_none() && is_said(&words) => {
+                stdin = Some(said(&std::mem::take(&mut words))?);
+            }
+            Token::Operator(operator) if operator == "|" => break,
+            Token::Operator(operator) if operator == ">" => {
+                let file = rest.next();
+                if !matches!(file, Some(Token::Word(_))) || rest.len() > 0 {
+                    return no("`>` is for a shell");
+                }
+            }
+            Token::Operator(operator) if matches!(operator.as_str(), "&&" | "||" | ";") => {
                 return no(format!("more than one command: `{operator}`"));
             }
             Token::Operator(operator) => return no(format!("`{operator}` is for a shell")),
         }
     }
     Ok((words, stdin))
+}
+
+fn is_said(words: &[String]) -> bool {
+    matches!(words.first().map(String::as_str), Some("echo" | "cat"))
+}
+
+/// What `echo` or `cat` prints.
+fn said(words: &[String]) -> Result<Stdin, No> {
+    match words {
+        [program, text @ ..] if program == "echo" => {
+            let text = text.join(" ");
+            // Shells do not agree on these.
+            let is_plain = !text.starts_with('-') && !text.contains('\\');
+            if is_plain { Ok(Stdin::Text(text + "\n")) } else { no("`echo` with an option or a backslash") }
+        }
+        [_, file] if !file.starts_with('-') => Ok(Stdin::File(file.clone())),
+        _ => no("`cat` of other than one file"),
+    }
 }
 
 /// Whether a word as a whole is in the place of something.
@@ -220,9 +271,12 @@ mod tests {
             ("shop read here/missing.csv more.csv", "shop read data/in.csv more.csv", None),
             ("shop fill new.db", "shop fill new.db", None),
             ("shop < missing.csv", "shop", Some("data/in.csv")),
+            ("cat missing.csv | shop stats -", "shop stats -", Some("data/in.csv")),
+            ("shop list --json | python -m json.tool | sort", "shop list --json", None),
+            ("shop list > out.txt", "shop list", None),
         ] {
             let stdin = stdin.map(|file: &str| Stdin::File(file.to_owned()));
-            let found = read(line, &known()).map(|(command, stdin)| (command.line(), stdin));
+            let found = read(line, &known()).map(|typed| (typed.command.line(), typed.stdin));
             assert_eq!(found, Ok((command.to_owned(), stdin)), "{line}");
         }
     }
@@ -231,8 +285,10 @@ mod tests {
     fn what_cannot_be_run_has_its_reason() {
         for (line, reason) in [
             ("shop a && shop b", "more than one command: `&&`"),
-            ("shop a | sort", "more than one command: `|`"),
-            ("shop a > out.txt", "`>` is for a shell"),
+            ("shop a > out.txt 2> err.txt", "`>` is for a shell"),
+            ("shop a 2> out.txt", "`2>` is for a shell"),
+            ("echo -n a | shop b", "`echo` with an option or a backslash"),
+            ("cat a b | shop c", "`cat` of other than one file"),
             ("shop get <name>", "`<` has to be filled in"),
             ("shop get ...", "`...` has to be filled in"),
             ("shop get YOUR_NAME", "`YOUR` has to be filled in"),
@@ -255,7 +311,9 @@ mod tests {
         ] {
             assert_eq!(read(line, &known()), Err(No::Reason(reason.to_owned())), "{line}");
         }
-        for line in ["pip install shop", "cd shop", "", "FOO=1 shop a", "shopping list"] {
+        let typed = read("echo '[1, 2]' x | shop sum -", &known()).unwrap();
+        assert_eq!(typed.stdin, Some(Stdin::Text("[1, 2] x\n".to_owned())));
+        for line in ["pip install shop", "cd shop", "", "FOO=1 shop a", "shopping list", "echo a | sort"] {
             assert_eq!(read(line, &known()), Err(No::Other), "{line}");
         }
     }

@@ -6,7 +6,7 @@ mod values;
 use std::collections::BTreeSet;
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{CmpOp, Decorator, Expr, ExprCall, Stmt, StmtFunctionDef};
+use ruff_python_ast::{CmpOp, Decorator, Expr, ExprCall, Number, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::{LONGEST, STACK, depth};
@@ -23,6 +23,8 @@ const MOST: usize = 2_000;
 const RUNNING: [&str; 8] = ["run", "invoke", "cli", "main", "cmd", "command", "exec", "call"];
 /// Calls that are given texts which may look like options, and run nothing.
 const OTHERS: [&str; 6] = ["float", "int", "Decimal", "complex", "Fraction", "param"];
+/// Names of the status with which a program ends.
+const STATUS: [&str; 6] = ["exit_code", "returncode", "return_code", "exit_status", "status", "code"];
 /// Calls that declare an option, or a subcommand, of a program.
 const DECLARING: [&str; 9] = [
     "add_argument",
@@ -45,6 +47,8 @@ pub struct Invocation {
     pub arguments: Vec<Argument>,
     /// What is typed, where the call says it.
     pub input: Option<String>,
+    /// The status that the test expects, where it says one.
+    pub exit: Option<u8>,
 }
 
 /// What an invocation runs.
@@ -86,8 +90,15 @@ pub fn commands(text: &str) -> Commands {
     stacker::grow(STACK, || {
         let Ok(parsed) = ruff_python_parser::parse_module(text) else { return Commands::default() };
         let module = parsed.into_syntax();
-        let mut finder =
-            Finder { text, line: 1, at: 0, scope: Scope::new(), cases: CASES.1, found: Commands::default() };
+        let mut finder = Finder {
+            text,
+            line: 1,
+            at: 0,
+            scope: Scope::new(),
+            cases: CASES.1,
+            latest: None,
+            found: Commands::default(),
+        };
         for statement in &module.body {
             if let Stmt::If(branch) = statement
                 && is_main_guard(&branch.test)
@@ -125,6 +136,17 @@ fn is_main_guard(test: &Expr) -> bool {
 fn literal(expression: &Expr) -> Option<String> {
     match expression {
         Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
+        _ => None,
+    }
+}
+
+/// A number that is written out, of those that a process can end with.
+fn number(expression: &Expr) -> Option<u8> {
+    match expression {
+        Expr::NumberLiteral(number) => match &number.value {
+            Number::Int(number) => number.as_u8(),
+            Number::Float(_) | Number::Complex { .. } => None,
+        },
         _ => None,
     }
 }
@@ -174,6 +196,8 @@ struct Finder<'a> {
     scope: Scope,
     /// How many bodies of parametrized functions may still be read.
     cases: usize,
+    /// The invocation that the statements of this function are about.
+    latest: Option<usize>,
     found: Commands,
 }
 
@@ -191,9 +215,17 @@ impl Finder<'_> {
         if self.found.invocations.len() >= MOST {
             return;
         }
-        let Some(name) = chain(&call.func) else { return };
+        let name = chain(&call.func).unwrap_or_default();
         let last = name.rsplit('.').next().unwrap_or(&name);
         let positional = &call.arguments.args;
+        if let ("assertEqual", [left, right, ..]) = (last, &positional[..]) {
+            self.status(left, right);
+            return;
+        }
+        self.latest = None;
+        if name.is_empty() {
+            return;
+        }
         let value = |expression: &Expr| self.scope.value(expression).and_then(Value::list);
         let (program, arguments) = match last {
             "invoke" => {
@@ -209,7 +241,12 @@ impl Finder<'_> {
                 None => (Program::Helper, self.words_of(call)),
             },
             "main" | "cli" | "run_main" => {
-                let given = positional.first().filter(|_| positional.len() == 1).and_then(value);
+                let named = call.arguments.keywords.iter().filter(|one| {
+                    matches!(one.arg.as_ref().map(|name| name.as_str()), Some("args" | "argv"))
+                });
+                let all = positional.iter().chain(named.map(|one| &one.value));
+                let mut lists = all.filter_map(value);
+                let given = lists.next().filter(|_| lists.next().is_none());
                 (object(&name), given)
             }
             _ if DECLARING.contains(&last) || OTHERS.contains(&last) => return,
@@ -228,9 +265,24 @@ impl Finder<'_> {
         let typed = ["input", "stdin"].into_iter().find_map(|name| call.arguments.find_keyword(name));
         let input = typed.and_then(|keyword| self.scope.text(&keyword.value));
         let line = self.line(call.start().to_usize());
-        let invocation = Invocation { line, program, arguments, input };
-        if !self.found.invocations.contains(&invocation) {
-            self.found.invocations.push(invocation);
+        let status =
+            STATUS.into_iter().find_map(|name| call.arguments.find_keyword(name)).map(|one| &one.value);
+        let exit = status.and_then(number);
+        let invocation = Invocation { line, program, arguments, input, exit };
+        let all = &mut self.found.invocations;
+        let is_it = |one: &Invocation| Invocation { exit, ..one.clone() } == invocation;
+        self.latest = all.iter().position(is_it).or(Some(all.len()));
+        if self.latest == Some(all.len()) {
+            all.push(invocation);
+        }
+    }
+
+    /// `result.exit_code == 1` is about the invocation before it.
+    fn status(&mut self, left: &Expr, right: &Expr) {
+        let is_status = matches!(left, Expr::Attribute(left) if STATUS.contains(&left.attr.as_str()));
+        let latest = self.latest.filter(|_| is_status);
+        if let Some(one) = latest.and_then(|at| self.found.invocations.get_mut(at)) {
+            one.exit = one.exit.or(number(right));
         }
     }
 
@@ -254,7 +306,8 @@ impl Finder<'_> {
         let [first, rest @ ..] = &elements[..] else { return None };
         let program = match chain(first).as_deref() {
             Some("sys.executable") => Program::Interpreter,
-            _ => Program::Named(self.scope.text(first)?),
+            // A list that begins with an option is for a helper.
+            _ => Program::Named(self.scope.text(first).filter(|name| !name.starts_with('-'))?),
         };
         let mut words = Vec::new();
         for one in rest {
@@ -264,6 +317,15 @@ impl Finder<'_> {
             }
         }
         Some((program, words))
+    }
+
+    /// An option that is declared as its name and a table: `("list-msgs", {…})`.
+    fn declared_by_name(&mut self, elements: &[Expr]) {
+        if let [name, Expr::Dict(_)] = elements
+            && let Some(name) = literal(name).filter(|name| !name.starts_with('-'))
+        {
+            self.found.vocabulary.insert(format!("--{name}"));
+        }
     }
 
     /// Options and subcommands that a call declares.
@@ -383,7 +445,9 @@ impl<'a> Visitor<'a> for Finder<'_> {
                     for (name, value) in case {
                         self.scope.bind(&name, value);
                     }
+                    self.latest = None;
                     self.visit_body(&function.body);
+                    self.latest = None;
                     self.scope.leave();
                 }
             }
@@ -401,12 +465,21 @@ impl<'a> Visitor<'a> for Finder<'_> {
     }
 
     fn visit_expr(&mut self, expression: &'a Expr) {
-        if let Expr::Call(call) = expression {
-            self.call(call);
-            self.declared(call);
-            self.scripts(call);
-        }
         visitor::walk_expr(self, expression);
+        match expression {
+            Expr::Call(call) => {
+                self.call(call);
+                self.declared(call);
+                self.scripts(call);
+            }
+            Expr::Compare(compare) => {
+                if let ([CmpOp::Eq], [right]) = (&compare.ops[..], &compare.comparators[..]) {
+                    self.status(&compare.left, right);
+                }
+            }
+            Expr::Tuple(tuple) => self.declared_by_name(&tuple.elts),
+            _ => {}
+        }
     }
 }
 

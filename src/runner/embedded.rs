@@ -17,6 +17,7 @@ const FILES: &[(&str, &str)] = python_files![
     "__init__.py",
     "__main__.py",
     "again.py",
+    "ahead.py",
     "apart.py",
     "between.py",
     "children.py",

@@ -38,6 +38,8 @@ def test_cli():
     runner.invoke(cli, ["g", path])
     main(sys.argv)
     main(["h"], 1)
+    main(sys.stderr, argv=["i"])
+    main(["j"], ["k"])
     subprocess.run(["shop", "-l"], stdin=b"y")
     shutil.copy("a", "b")
     self.run_command("ls", "-f")
@@ -56,12 +58,40 @@ def test_cli():
             one(5, "main", "c --d"),
             one(6, "python", "-m shop e"),
             one(7, "main", "f"),
-            typed(11, "/shop", "-l", "y"),
-            one(13, "?", "ls -f"),
-            one(14, "?", "--json x"),
+            one(10, "main", "h"),
+            one(11, "main", "i"),
+            typed(13, "/shop", "-l", "y"),
+            one(15, "?", "ls -f"),
+            one(16, "?", "--json x"),
         ]
     );
     assert_eq!(commands(text).vocabulary.into_iter().collect::<Vec<_>>(), ["--json", "-j"]);
+}
+
+#[test]
+fn the_status_that_a_test_expects_is_that_of_the_invocation_before() {
+    let text = r#"
+def test_a():
+    result = runner.invoke(cli, ["a", str("x")])
+    assert result.exit_code == 1, result.output
+    assert result.exit_code == 5
+    runner.invoke(cli, ["b"])
+    other(unknown)
+    assert result.exit_code == 1
+    run(["--c"], code=3)
+    runner.invoke(cli, ["d"])
+    self.assertEqual(result.exit_code, 4)
+
+def test_b():
+    assert result.exit_code == 1
+    runner.invoke(cli, ["e"])
+    assert result.exit_code != 1
+    assert result.lines == 1
+"#;
+    let found: Vec<(Argument, Option<u8>)> =
+        commands(text).invocations.into_iter().map(|one| (one.arguments[0].clone(), one.exit)).collect();
+    let expected = [("a", Some(1)), ("b", None), ("--c", Some(3)), ("d", Some(4)), ("e", None)];
+    assert_eq!(found, expected.map(|(word, exit)| (Argument::Text(word.to_owned()), exit)));
 }
 
 #[test]
@@ -101,9 +131,9 @@ def test_cases(options, n, word):
 
 #[test]
 fn options_and_subcommands_that_code_declares_are_its_vocabulary() {
-    let text = "@cli.command()\ndef buy_all(): pass\n@app.command('go')\n@click.option('--yes/--no', '-y')\ndef x(): pass\nsub = Subcommand('list')\n@property\ndef y(): pass\n";
+    let text = "@cli.command()\ndef buy_all(): pass\n@app.command('go')\n@click.option('--yes/--no', '-y')\ndef x(): pass\nsub = Subcommand('list')\noptions = (('all', {'help': ''}), ('x', 1))\n@property\ndef y(): pass\n";
     let words: Vec<String> = commands(text).vocabulary.into_iter().collect();
-    assert_eq!(words, ["--no", "--yes", "-y", "buy-all", "go", "list", "x"]);
+    assert_eq!(words, ["--all", "--no", "--yes", "-y", "buy-all", "go", "list", "x"]);
 }
 
 #[test]
