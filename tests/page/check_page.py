@@ -360,6 +360,12 @@ def check_names(page, name):
         assert names >= whole * LEAST_FOR_NAMES, f"{name}: names of {table} have {names} of {whole}"
 
 
+def check_signs(page, name):
+    """Each head says that it sorts, and the one that does which way."""
+    signs = page.locator("table.live thead button").evaluate_all("all => all.map((one) => getComputedStyle(one, '::after').content.replace(/[^↕↑↓]/g, ''))")
+    assert sorted(set(signs)) == ["↓", "↕"] and signs.count("↓") == 1, f"{name}: {signs}"
+
+
 def check_print(page, folder):
     page.page.emulate_media(media="print")
     assert not page.locator("#instances .tools").is_visible() and page.locator("#instances table").is_visible()
@@ -436,6 +442,7 @@ def main(report, folder, chromium):
                 page.page.set_viewport_size(DESK)
             if size != "phone":
                 check_names(page, name)
+                check_signs(page, name)
             shoot(page, folder, name)
             # A page with thousands of rows takes its time: it is tried in one of them.
             if name == "desk-light" or measured["groups"] < 1000 and size != "tablet":
