@@ -25,6 +25,7 @@ pub(super) const GROUP_COLUMNS: &[&str] = &[
     "trace_length",
     "unique_files",
     "duration_ms",
+    "cold_ms",
 ];
 const EVIDENCE_COLUMNS: &[&str] = &["evidence", "files"];
 

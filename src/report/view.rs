@@ -8,6 +8,7 @@ use super::Tables;
 use super::data;
 use super::families::Family;
 use super::sets::{Histogram, SetRow, histograms, sets};
+use super::trust::{Trust, trust};
 use super::words::{address_part, number_text, share};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::Manifest;
@@ -39,6 +40,7 @@ pub(super) struct View {
     instances: Vec<InstanceRow>,
     instances_total: usize,
     witnesses: Option<Witnesses>,
+    trust: Option<Trust>,
     parity_compared: usize,
     parity_differing: usize,
 }
@@ -126,6 +128,7 @@ pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
         instances: instances(&tables.instances)?,
         instances_total: tables.instances.rows(),
         witnesses: witnesses(&tables.instances)?,
+        trust: trust(tables)?,
         parity_compared: parity.values().map(|one| one.compared).sum(),
         parity_differing: parity.values().map(|one| one.differing.len()).sum(),
     })
