@@ -1,9 +1,11 @@
 // --- a table that is searched, filtered and sorted over indices, a hundred rows at a time
 // `columns` says by the key of a head what a row is sorted by; `fields` what `key:value` in a search looks at; `filters` are
-// what can be chosen; `text` is what words are searched in; `record` is a row for CSV and JSONL.
+// what can be chosen, `alike` where its column then says the same in every row; `text` is what words are searched in; `record` is
+// a row for CSV and JSONL; `order` is how the table is sorted, and `few` how many rows it has, until something is asked for.
+// Where rows have a `detail`: `row` of it, `id` and, the other way, `place`, and what is said of an id that is `unknown`.
 const ROWS = 100;
 const named = new Map(); // tables by name
-function liveTable({ name, noun, size, columns, fields, filters, text, row, record, ids }) {
+function liveTable({ name, noun, size, columns, fields, filters, text, row, record, ids, order = "", few = ROWS, detail = null }) {
   const section = byId(name), table = section.querySelector("table.live"), body = table.tBodies[0];
   const heads = [...table.tHead.querySelectorAll("[data-sort]")];
   let state = null, shown = [], rendered = 0, timer = 0, texts = null;
@@ -52,7 +54,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     };
     return { node: make("label", {}, filter.label, select), set };
   }
-  const sorts = make("select", { ariaLabel: "sort by" }, make("option", { value: "" }, "as written"), ...heads.flatMap((head) => [
+  const sorts = make("select", { ariaLabel: "sort by" }, ...(order ? [] : [make("option", { value: "" }, "as written")]), ...heads.flatMap((head) => [
     make("option", { value: head.dataset.sort }, head.textContent + " ↑"), make("option", { value: "-" + head.dataset.sort }, head.textContent + " ↓")]));
   sorts.addEventListener("change", () => change({ sort: sorts.value }));
   // Names stay. What is left out is a rule of style, which rows to come and paper follow as well.
@@ -93,7 +95,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     button.addEventListener("click", () => {
       const key = head.dataset.sort, falls = head.classList.contains("n");
       const [first, then] = falls ? ["-" + key, key] : [key, "-" + key];
-      change({ sort: state.get("sort") === first ? then : first });
+      change({ sort: sorting() === first ? then : first });
     });
   }
 
@@ -132,8 +134,9 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     });
     return [...chosen, ...words];
   }
+  const sorting = () => state.get("sort") || order;
   function sorted() {
-    const sort = state.get("sort") || "", down = sort.startsWith("-"), key = sort.replace(/^-/, "");
+    const sort = sorting(), down = sort.startsWith("-"), key = sort.replace(/^-/, "");
     for (const head of heads) {
       if (head.dataset.sort === key) head.setAttribute("aria-sort", down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
     }
@@ -177,7 +180,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     more.hidden = true;
   }
   function render() {
-    const next = shown.slice(rendered, rendered + ROWS);
+    const next = shown.slice(rendered, rendered + (rendered || state.size ? ROWS : few));
     rendered += next.length;
     body.append(...next.map((at) => row(at)));
     const left = shown.length - rendered;

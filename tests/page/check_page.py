@@ -23,6 +23,8 @@ MARKS = [
 # Neighbours in the ordered hue of the tiers differ this much in contrast.
 LEAST_BETWEEN_TIERS = 1.6
 ROWS = 100
+# Groups that are seen before something is asked for.
+FEW = 20
 # What the names have of the width of their table.
 LEAST_FOR_NAMES = 0.2
 

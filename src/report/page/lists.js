@@ -30,7 +30,7 @@ liveTable({
   text: (at) => [instances.id[at], slugs[instances.slug[at]], instances.group[at], instances.tier[at], ...instances.flags[at],
     ...instances.hard[at].map((axis) => "top " + axis), ...filesOf(groupOf[at])].join(" "),
   columns: {
-    test: (at) => instances.group[at], repository: (at) => rankOf.get(instances.slug[at]), tier: (at) => TIERS[instances.tier[at]],
+    test: (at) => instances.group[at], repository: (at) => rankOf.get(instances.slug[at]), tier: (at) => instances.difficulty[at],
     top: (at) => instances.hard[at].join() || null, length: (at) => instances.length[at], files: (at) => instances.files[at],
     cases: (at) => instances.cases[at],
   },
@@ -56,6 +56,7 @@ liveTable({
     trace_length: instances.length[at], unique_files: instances.files[at], n_cases: instances.cases[at], flags: instances.flags[at],
   }),
   ids: (at) => instances.id[at],
+  order: "-tier", // the hardest first
 });
 
 // --- groups with their evidence
@@ -164,4 +165,5 @@ liveTable({
     trace_length: groups.length[at], unique_files: groups.files[at], duration_ms: groups.ms[at], flags: groups.flags[at],
   }),
   ids: (at) => groups.id[at],
+  few: 20,
 });
