@@ -59,11 +59,12 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
   sorts.addEventListener("change", () => change({ sort: sorts.value }));
   // Names stay. What is left out is a rule of style, which rows to come and paper follow as well.
   const boxes = new Map(heads.slice(1).map((head) => [head.dataset.sort, make("input", { type: "checkbox", ariaLabel: "column " + head.textContent })]));
-  const without = () => [...boxes.keys()].filter((key) => !boxes.get(key).checked);
-  const width = () => heads.length - without().length;
+  const hidden = () => [...boxes.keys()].filter((key) => !boxes.get(key).checked);
+  const width = () => heads.length - hidden().length;
+  const leftOut = () => (state.get("without") || "").split(" ");
   const hiding = make("style");
   document.head.append(hiding);
-  for (const box of boxes.values()) box.addEventListener("change", () => change({ without: without().join(" ") }));
+  for (const box of boxes.values()) box.addEventListener("change", () => change({ without: hidden().filter((key) => !boxes.get(key).disabled || leftOut().includes(key)).join(" ") }));
   const chooser = make("details", { className: "columns" }, make("summary", {}, "columns"),
     ...heads.slice(1).map((head) => make("label", {}, boxes.get(head.dataset.sort), head.textContent)));
   const reset = make("button", { type: "button" }, "reset");
@@ -156,10 +157,12 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     state = parameters;
     if (document.activeElement !== search) search.value = state.get("q") || "";
     filters.forEach((filter, at) => controls[at].set(state.get(filter.key) || ""));
-    sorts.value = state.get("sort") || "";
-    reset.disabled = spelled === "";
-    const left = (state.get("without") || "").split(" ");
-    for (const [key, box] of boxes) box.checked = !left.includes(key);
+    sorts.value = sorting();
+    reset.disabled = state.size === 0;
+    for (const [key, box] of boxes) {
+      box.disabled = filters.some((filter) => filter.key === key && filter.alike && state.get(key));
+      box.checked = !box.disabled && !leftOut().includes(key);
+    }
     const places = heads.flatMap((head, at) => (at && !boxes.get(head.dataset.sort).checked ? [`:nth-child(${at + 1})`] : []));
     const cells = ["colgroup", "* > tr"].map((rows) => `#${name} table.live > ${rows} > :is(${places.join()})`);
     hiding.textContent = places.length ? cells.join() + " { display: none }" : "";

@@ -156,7 +156,7 @@ liveTable({
     ...kindFilter(groups.id),
     { key: "state", label: "state", chip: (state) => badge("state", state), values: groups.states.map((state) => [state, state]), test: (at, value) => stateOf(at) === value },
     { key: "family", label: "family", values: choices(new Set(groups.families)).map(([family]) => [family, familyName(family)]), test: (at, value) => groups.cause[at] !== null && groups.families[groups.cause[at]] === value },
-    { key: "cause", label: "cause", values: choices(groups.causes), test: (at, value) => cause(at) === value },
+    { key: "cause", label: "cause", values: choices(groups.causes), alike: true, test: (at, value) => cause(at) === value },
     { key: "flag", label: "flag", values: occurring(groups.flags), test: (at, value) => groups.flags[at].includes(value) },
   ],
   row: groupRow,
