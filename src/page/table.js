@@ -8,7 +8,8 @@ const named = new Map(); // tables by name
 function liveTable({ name, noun, size, columns, fields, filters, text, row, record, ids, order = "", few = ROWS, detail = null }) {
   const section = byId(name), table = section.querySelector("table.live"), body = table.tBodies[0];
   const heads = [...table.tHead.querySelectorAll("[data-sort]")];
-  let state = null, shown = [], rendered = 0, timer = 0, texts = null;
+  let state = null, shown = [], rendered = 0, timer = 0, texts = null, opened = null;
+  const rows = new Map(); // what is rendered, by place
 
   // --- tools
   const search = make("input", { type: "search", placeholder: "search, or tier:hard, files:>9", ariaLabel: "search " + noun + "s" });
@@ -19,7 +20,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     return filter.values.map(([value]) => number(left.filter((at) => filter.test(at, value)).length));
   }
   // A filter is a list to choose from or, where it has a few values to be seen at once, a button for each with its rows.
-  const controls = filters.map((filter) => (filter.chip ? chips(filter) : list(filter)));
+  const controls = filters.map((filter) => (filter.chip ? chips(filter) : options(filter)));
   function chips(filter) {
     const buttons = filter.values.map(([value]) => {
       const button = make("button", { type: "button", className: "chip" }, filter.chip(value), " ", make("b"));
@@ -35,7 +36,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     };
     return { node: make("div", { className: "chips", role: "group", ariaLabel: filter.label }, ...buttons), set };
   }
-  function list(filter) {
+  function options(filter) {
     const select = make("select", { ariaLabel: filter.label }, make("option", { value: "" }, "all"), ...filter.values.map(([value, label]) => make("option", { value }, label)));
     select.addEventListener("change", () => change({ [filter.key]: select.value }));
     // Counted when somebody is about to choose.
@@ -82,6 +83,9 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
       ...controls.map((control) => control.node), make("label", { className: "sorts" }, "sort by", sorts), reset, chooser),
     make("div", { className: "found" }, count, copyButton("copy ids", () => shown.map(ids).join("\n")),
       save("CSV", "text/csv", "csv", csv), save("JSONL", "application/jsonl", "jsonl", (records) => records.map((record) => JSON.stringify(record) + "\n").join(""))));
+  const answer = make("p", { className: "answer" });
+  answer.setAttribute("role", "status");
+  tools.append(answer);
   const more = make("button", { type: "button", className: "more" });
   more.addEventListener("click", () => {
     const first = rendered;
@@ -152,9 +156,14 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     });
   }
   function show(parameters) {
-    const spelled = parameters.toString();
-    if (state && spelled === state.toString()) return;
-    state = parameters;
+    const asked = new URLSearchParams(parameters), wanted = detail && asked.get("open");
+    asked.delete("open");
+    const isOther = !state || asked.toString() !== state.toString();
+    if (isOther) list(asked);
+    return isOther || wanted !== opened ? unfold(wanted) : null;
+  }
+  function list(asked) {
+    state = asked;
     if (document.activeElement !== search) search.value = state.get("q") || "";
     filters.forEach((filter, at) => controls[at].set(state.get(filter.key) || ""));
     sorts.value = sorting();
@@ -171,9 +180,29 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     for (let at = 0; at < size; at++) if (all.every((test) => test(at))) shown.push(at);
     sorted();
     count.textContent = number(shown.length) + " of " + plural(size, noun);
-    body.replaceChildren();
-    rendered = 0;
-    if (shown.length || !size) render(); else nothing();
+    if (shown.length || !size) renderAll(); else nothing();
+  }
+  // The row that the address names is open, and no other one. It comes first where it is not among those that are seen.
+  function unfold(wanted) {
+    const before = opened !== null && rows.get(detail.place(opened));
+    if (before) fold(before, false);
+    opened = wanted;
+    const at = wanted === null ? undefined : detail.place(wanted), isListed = shown.includes(at);
+    answer.replaceChildren(...(wanted === null || isListed ? [] : at === undefined ? detail.unknown(wanted)
+      : ["What is open is not among these. ", make("a", { href: "#" + name + "?" + new URLSearchParams({ open: wanted }) }, "Show it")]));
+    if (!isListed) return null;
+    if (!rows.has(at)) {
+      shown = [at, ...shown.filter((other) => other !== at)];
+      renderAll();
+    }
+    const line = rows.get(at);
+    fold(line, true);
+    line.after(detail.row(at));
+    return line;
+  }
+  function fold(line, isOpen) {
+    line.querySelector("[aria-expanded]").ariaExpanded = String(isOpen);
+    if (!isOpen && line.nextElementSibling && line.nextElementSibling.className === "detail") line.nextElementSibling.remove();
   }
   function nothing() {
     const asked = [...state].filter(([key]) => !["sort", "without"].includes(key)).map(([key, value]) => (key === "q" ? "“" + value + "”" : key + " " + value));
@@ -182,17 +211,37 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     body.append(make("tr", { className: "nothing" }, make("td", { colSpan: width() }, "No " + noun + " matches " + asked.join(", ") + ". ", button)));
     more.hidden = true;
   }
+  // The search with its misspelled keys and values set right: `tier:hard` for `tier:hrad`; null where it knows nothing better.
+  function meant() {
+    const asked = state.get("q") || "";
+    const better = asked.split(/\s+/).map((word) => {
+      const [, key, value] = /^([^:]+):([^:]+)$/.exec(word.toLowerCase()) || [];
+      const known = key && (Object.hasOwn(fields, key) ? key : nearest(key, Object.keys(fields)));
+      if (!known) return word;
+      const filter = filters.find((filter) => filter.key.startsWith(known)), values = filter ? filter.values.map(([value]) => value) : [];
+      return known + ":" + (values.some((one) => one.toLowerCase().includes(value)) ? value : nearest(value, values) || value);
+    }).join(" ");
+    return better === asked ? null : better;
+  }
+  function renderAll() {
+    body.replaceChildren();
+    rows.clear();
+    rendered = 0;
+    render();
+  }
   function render() {
     const next = shown.slice(rendered, rendered + (rendered || state.size ? ROWS : few));
     rendered += next.length;
-    body.append(...next.map((at) => row(at)));
+    for (const at of next) rows.set(at, row(at));
+    body.append(...next.map((at) => rows.get(at)));
     const left = shown.length - rendered;
     more.hidden = left === 0;
     more.dataset.left = number(left);
     more.textContent = "Show " + Math.min(ROWS, left) + " more of " + number(left);
   }
   address.tables.set(name, show);
-  named.set(name, { shown: () => shown, width });
+  const toggle = (at) => change({ open: opened === detail.id(at) ? "" : detail.id(at) });
+  named.set(name, { shown: () => shown, width, toggle });
 }
 // A cell that says on a phone what it is.
 const cell = (value, kind, label) => {

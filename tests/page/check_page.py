@@ -289,15 +289,74 @@ def check_scatter(page, instances):
     assert len(set(across)) == len(across), ticks
 
 
+def check_column_of_one_cause(section):
+    """Where all rows have the same cause, no column says it; what was chosen to be left out stays as it was."""
+    head, box = section.locator("th[data-sort=cause]"), section.get_by_label("column cause", exact=True)
+    assert not head.is_visible() and not section.locator("tbody td:nth-child(4)").first.is_visible()
+    section.locator(".columns summary").click()
+    assert box.is_disabled()
+    other = section.get_by_label("column ms", exact=True)
+    other.uncheck()
+    section.get_by_label("cause", exact=True).select_option("")
+    assert head.is_visible() and box.is_checked() and box.is_enabled() and not other.is_checked()
+    other.check()
+    section.locator(".columns summary").click()
+
+
+def check_open_group(page, section, groups):
+    """The address names the group that is open, of all those of its dataset; it opens it, and an unknown one is answered."""
+    size = len(groups["id"])
+    rows = section.locator("tbody tr:not(.detail)")
+    rows.nth(1).locator("button").click()
+    rows.nth(2).locator("button").click()
+    assert section.locator("tr.detail").count() == 1 and rows.nth(1).locator("button").get_attribute("aria-expanded") == "false"
+    assert "open=" in page.evaluate("location.hash")
+    page.page.go_back()
+    page.until("document.querySelector('#groups tbody tr:nth-child(3)').className === 'detail'")
+    dropped = max(at for at, why in enumerate(groups["why"]) if why)
+    name = f"{groups['repository'][dropped]}/{groups['id'][dropped]}"
+    page.evaluate("(name) => { location.hash = '#groups?' + new URLSearchParams({ open: name }); }", name)
+    wait_for_count(section, size)
+    page.page.reload()
+    ready(page)
+    row = section.locator("tbody tr:has(+ tr.detail)")
+    assert row.locator("td").first.inner_text().replace("\u200b", "") == groups["id"][dropped]
+    assert row.locator("td").nth(1).inner_text().replace("\u200b", "") == groups["repository"][dropped]
+    button = row.locator("button")
+    assert button.get_attribute("aria-expanded") == "true" and button.evaluate("(button) => button === document.activeElement")
+    top, bottom = (button.bounding_box()["y"] + more for more in (0, button.bounding_box()["height"]))
+    assert 0 <= top and bottom <= page.page.viewport_size["height"], "it is seen"
+    check_axe(page, "an open group", "#groups")
+    other = groups["why"][next(at for at, why in enumerate(groups["why"]) if why and why != groups["why"][dropped])]
+    page.evaluate("(asked) => { location.hash = '#groups?' + new URLSearchParams(asked); }", {"open": name, "cause": other})
+    wait_for_count(section, groups["why"].count(other))
+    assert section.locator("tr.detail").count() == 0
+    section.get_by_role("link", name="Show it").click()
+    wait_for_count(section, size)
+    assert section.locator("tr.detail").count() == 1
+    page.evaluate("location.hash = '#groups?open=no/such/group'")
+    page.until("document.querySelector('#groups .answer').innerText.includes('There is no group “no/such/group” in')")
+    assert section.locator("tr.detail").count() == 0
+    page.evaluate("location.hash = '#groups?sort=group'")
+    page.until("document.querySelector('#groups .answer').innerText === ''")
+
+
 def check_groups(page, groups, evidence):
     size = len(groups["id"])
     section = page.locator("#groups")
     assert count(section) == [size, size]
+    assert section.locator("tbody tr").count() == min(size, FEW), "few, until something is asked for"
+    assert section.locator("button.more").is_visible() == (size > FEW)
     link = page.locator("#causes th a").first
     name = link.inner_text()
     link.click()
     wait_for_count(section, groups["why"].count(name))
+    assert section.locator("tbody tr").count() == min(groups["why"].count(name), ROWS)
     assert set(column(section, 4)) == {name}
+    check_column_of_one_cause(section)
+    check_open_group(page, section, groups)
+    link.click()
+    wait_for_count(section, groups["why"].count(name))
     toggle = section.locator("tbody button").first
     toggle.click()
     assert toggle.get_attribute("aria-expanded") == "true"

@@ -130,12 +130,15 @@ function groupRow(at) {
     cell(number(groups.cases[at]), "n", "cases"), cell(number(groups.attempts[at]), "n", "attempts"), cell(number(groups.length[at]), "n", "trace length"),
     cell(number(groups.files[at]), "n", "files"), cell(groups.ms[at] === null ? "–" : number(groups.ms[at].toFixed(1)), "n", "ms"));
   toggle.ariaExpanded = "false";
-  toggle.addEventListener("click", () => {
-    const open = toggle.ariaExpanded === "true";
-    if (open) row.nextElementSibling.remove(); else row.after(evidence(at));
-    toggle.ariaExpanded = String(!open);
-  });
+  toggle.addEventListener("click", () => named.get("groups").toggle(at));
   return row;
+}
+// What a group is called in an address.
+const groupName = (at) => slugs[groups.slug[at]] + "/" + groups.id[at];
+let groupPlaces = null;
+function groupPlace(name) {
+  groupPlaces = groupPlaces || new Map(groups.id.map((_, at) => [groupName(at), at]));
+  return groupPlaces.get(name);
 }
 const tierOf = (at) => (groups.instance[at] === null ? null : instances.tier[groups.instance[at]]);
 liveTable({
@@ -166,4 +169,9 @@ liveTable({
   }),
   ids: (at) => groups.id[at],
   few: 20,
+  detail: {
+    row: evidence, id: groupName, place: groupPlace,
+    unknown: (name) => ["There is no group “" + name + "” in " + dataset.name + " " + dataset.version + ". ",
+      make("a", { href: "#groups?" + new URLSearchParams({ q: name.split("::").pop() }) }, "Search the groups")],
+  },
 });
