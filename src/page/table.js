@@ -208,7 +208,11 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     const asked = [...state].filter(([key]) => !["sort", "without"].includes(key)).map(([key, value]) => (key === "q" ? "“" + value + "”" : key + " " + value));
     const button = make("button", { type: "button" }, "Clear filters");
     button.addEventListener("click", () => { clear(); search.focus(); });
-    body.append(make("tr", { className: "nothing" }, make("td", { colSpan: width() }, "No " + noun + " matches " + asked.join(", ") + ". ", button)));
+    const query = meant(), better = make("button", { type: "button", className: "link" }, query || "");
+    better.addEventListener("click", () => change({ q: query }));
+    rows.clear();
+    body.replaceChildren(make("tr", { className: "nothing" }, make("td", { colSpan: width() }, "No " + noun + " matches " + asked.join(", "),
+      ...(query ? ["; did you mean ", better, "? "] : [". "]), button)));
     more.hidden = true;
   }
   // The search with its misspelled keys and values set right: `tier:hard` for `tier:hrad`; null where it knows nothing better.

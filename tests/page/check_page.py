@@ -58,6 +58,12 @@ def check_tools(page, instances):
     size = len(instances["id"])
     section = page.locator("#instances")
     assert count(section) == [size, size]
+    order = {"easy": 0, "medium": 1, "hard": 2}
+    tiers = [order[tier] for tier in column(section, 3)]
+    assert tiers[0] == max(order[tier] for tier in instances["tier"]) and tiers == sorted(tiers, reverse=True), "the hardest come first"
+    assert section.locator("th[data-sort=tier]").get_attribute("aria-sort") == "descending"
+    hardest = max(range(size), key=lambda at: instances["difficulty"][at])
+    assert column(section, 1)[0].replace("\u200b", "") == instances["group"][hardest]
     head = section.locator("th[data-sort=length]")
     assert head.get_attribute("scope") == "col"
     head.locator("button").click()
@@ -68,7 +74,6 @@ def check_tools(page, instances):
     shown = [int(cell) for cell in column(section, 5)]
     assert shown == sorted(instances["length"])[:ROWS], "sorted the other way by keyboard"
     section.locator("th[data-sort=tier] button").click()
-    order = {"easy": 0, "medium": 1, "hard": 2}
     tiers = [order[tier] for tier in column(section, 3)]
     assert tiers == sorted(tiers), "tiers are ordered by difficulty, not by letter"
 
@@ -151,8 +156,15 @@ def check_search(page, instances, groups, evidence):
     search(page, section, "files:>2 length:1..50", sum(f > 2 and 1 <= n <= 50 for f, n in zip(instances["files"], instances["length"])))
     file = files[size // 2][-1]
     search(page, section, "file:" + file, sum(any(file in one for one in own) for own in files))
+    for wrong, right in (("tier:hrad", "tier:hard"), ("teir:eazy files:>0", "tier:easy files:>0")):
+        search(page, section, wrong, 0)
+        said = section.locator("tbody").inner_text()
+        assert f"No instance matches “{wrong}”; did you mean {right}?" in said, said
+        section.get_by_role("button", name=right, exact=True).click()
+        wait_for_count(section, instances["tier"].count(right[5:9]))
+        assert section.locator("input[type=search]").input_value() == right
     search(page, section, "no-such-test-anywhere", 0)
-    assert "No instance matches “no-such-test-anywhere”" in section.locator("tbody").inner_text()
+    assert "No instance matches “no-such-test-anywhere”. " in section.locator("tbody").inner_text()
     section.get_by_role("button", name="Clear filters").click()
     wait_for_count(section, size)
     if size > ROWS:
@@ -468,6 +480,14 @@ def check_plain(browser, url, folder, instances):
     page = Page(browser, url, java_script_enabled=False, viewport=DESK)
     assert page.locator("#instances tbody tr").count() == min(ROWS, len(instances["id"]))
     assert page.locator("#overview .figures li").count() == 4
+    size = len(instances["id"])
+    said = " ".join(page.locator("#overview .figures li").last.inner_text().replace("\u202f", "").split())
+    assert said == f"{size} of {size} agree in 12 runs and 2 worlds, and cold", said
+    assert "namespaces" in page.locator("#environments .trust").inner_text()
+    bars, load = (page.locator(part).first.bounding_box()["y"] for part in ("#overview .stack", "#load"))
+    assert bars < DESK["height"] and bars < load, "the picture is on the first screen, and before how to load"
+    tiers = page.locator("#instances tbody .tier").all_inner_texts()
+    assert tiers == sorted(tiers, key=["hard", "medium", "easy"].index), "the hardest come first"
     assert page.locator("#overview .stack > a").first.is_visible()
     assert page.locator("#difficulty svg").first.is_visible() and page.locator("#difficulty .histogram").first.is_visible()
     assert "JavaScript" in page.locator("#groups noscript").inner_text()
