@@ -18,6 +18,7 @@ pub(crate) const STYLE: &str = include_str!("page/base.css");
 pub(crate) const SCRIPT: &str = concat!(
     include_str!("page/base.js"),
     include_str!("page/address.js"),
+    include_str!("page/nearest.js"),
     include_str!("page/table.js"),
     include_str!("page/dialog.js"),
     include_str!("page/keys.js")

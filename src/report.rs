@@ -13,6 +13,7 @@ mod plot;
 mod refactorings;
 mod scatter;
 mod sets;
+mod trust;
 mod view;
 mod witnesses;
 mod words;

@@ -1,7 +1,7 @@
 // --- the state of the page is its address: `#groups?cause=fails&sort=-ms;instances?tier=hard;i=<id>`. The first part is
-// what is looked at; a table that is not named is as it was at first; `i` is what is open.
+// what is looked at; a table that is not named is as it was at first; `i` is what is open in the dialog, `open` of a table its row.
 const address = {
-  tables: new Map(), // name → function of its parameters
+  tables: new Map(), // name → function of its parameters, which returns the row that it opens
   opens: null, // function of the id that is open, or null
   parse(hash) {
     const found = { at: null, open: null, parts: new Map() };
@@ -33,12 +33,14 @@ const address = {
   },
   apply(scrolls) {
     const state = this.now();
-    for (const [name, show] of this.tables) show(state.parts.get(name) || new URLSearchParams());
+    let row = null;
+    for (const [name, show] of this.tables) row = show(state.parts.get(name) || new URLSearchParams()) || row;
     if (this.opens) this.opens(state.open);
     const target = scrolls && state.open === null && state.at ? byId(state.at) : null;
     if (target) {
-      target.scrollIntoView();
-      if (target.tabIndex === -1 && target.hasAttribute("tabindex")) target.focus({ preventScroll: true });
+      (row || target).scrollIntoView();
+      if (row) row.querySelector("button").focus({ preventScroll: true });
+      else if (target.tabIndex === -1 && target.hasAttribute("tabindex")) target.focus({ preventScroll: true });
     }
   },
   set(name, parameters, options) {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Tables;
 use super::families::Family;
+use super::sets::difficulty;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::{AGAIN, Table};
 use crate::error::{Error, Result};
@@ -25,6 +26,7 @@ pub(super) const GROUP_COLUMNS: &[&str] = &[
     "trace_length",
     "unique_files",
     "duration_ms",
+    "cold_ms",
 ];
 const EVIDENCE_COLUMNS: &[&str] = &["evidence", "files"];
 
@@ -103,6 +105,7 @@ fn instances<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<
         "slug": slug.iter().map(|one| slugs.place(one)).collect::<Vec<_>>(),
         "place": place.collect::<Vec<_>>(),
         "tier": table.whole_texts("tier")?,
+        "difficulty": difficulty(table)?,
         "hard": table.lists("hard_axes")?,
         "cases": table.whole_numbers("n_cases")?,
         "length": table.whole_numbers("trace_length")?,

@@ -10,6 +10,7 @@ use super::words::share;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
 use crate::error::Result;
+use crate::family::tier::percentile_ranks;
 
 const TIERS: [&str; 3] = ["easy", "medium", "hard"];
 
@@ -45,6 +46,28 @@ pub(super) struct SetRow {
     repositories: usize,
     length: Option<[i64; 3]>,
     files: Option<[i64; 3]>,
+}
+
+/// The place of each instance among all, from the easiest: by tier, then by the higher of its two ranks, then by the other one.
+pub(super) fn difficulty(instances: &Table) -> Result<Vec<usize>> {
+    let tiers = instances.whole_texts("tier")?;
+    let ranks = |column: &str| -> Result<Vec<f64>> {
+        let values = instances.whole_numbers(column)?.into_iter();
+        Ok(percentile_ranks(&values.map(|value| value.max(0).unsigned_abs()).collect::<Vec<_>>()))
+    };
+    let (length, files) = (ranks("trace_length")?, ranks("unique_files")?);
+    let tier = |at: usize| TIERS.iter().position(|tier| *tier == tiers[at]);
+    let higher = |at: usize| length[at].max(files[at]);
+    let mut order: Vec<usize> = (0..tiers.len()).collect();
+    order.sort_by(|a, b| {
+        let by_tier = tier(*a).cmp(&tier(*b)).then_with(|| higher(*a).total_cmp(&higher(*b)));
+        by_tier.then_with(|| (length[*a] + files[*a]).total_cmp(&(length[*b] + files[*b])))
+    });
+    let mut places = vec![0; order.len()];
+    for (place, at) in order.into_iter().enumerate() {
+        places[at] = place;
+    }
+    Ok(places)
 }
 
 /// The distributions of trace length and unique files; none without instances.

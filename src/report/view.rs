@@ -1,5 +1,6 @@
 //! What the page says without a script: figures, bars, causes, sets of instances, the first instances. Pure over the tables.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -7,7 +8,8 @@ use serde::Serialize;
 use super::Tables;
 use super::data;
 use super::families::Family;
-use super::sets::{Histogram, SetRow, histograms, sets};
+use super::sets::{Histogram, SetRow, difficulty, histograms, sets};
+use super::trust::{Trust, trust};
 use super::words::{address_part, number_text, share};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::Manifest;
@@ -39,6 +41,7 @@ pub(super) struct View {
     instances: Vec<InstanceRow>,
     instances_total: usize,
     witnesses: Option<Witnesses>,
+    trust: Option<Trust>,
     parity_compared: usize,
     parity_differing: usize,
 }
@@ -126,6 +129,7 @@ pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
         instances: instances(&tables.instances)?,
         instances_total: tables.instances.rows(),
         witnesses: witnesses(&tables.instances)?,
+        trust: trust(tables)?,
         parity_compared: parity.values().map(|one| one.compared).sum(),
         parity_differing: parity.values().map(|one| one.differing.len()).sum(),
     })
@@ -229,7 +233,7 @@ fn causes(repositories: &BTreeMap<RepoSlug, Counts>) -> Vec<CauseRow> {
         }
     }
     let row = |(cause, mut numbers): (&str, Vec<(&str, usize)>)| {
-        numbers.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+        numbers.sort_by_key(|(_, number)| Reverse(*number));
         let href = format!("#groups?cause={}", address_part(cause));
         let most = numbers.iter().take(MOST_NAMED);
         let place = |slug: &str| format!("{href}&repository={}", address_part(slug));
@@ -258,6 +262,7 @@ fn meaning(cause: &str) -> String {
     Cause::try_from(cause.to_owned()).map(|cause| cause.meaning()).unwrap_or_default()
 }
 
+/// The hardest ones, the hardest first.
 fn instances(table: &Table) -> Result<Vec<InstanceRow>> {
     let [id, slug, group, tier] =
         ["instance_id", "slug", "group_id", "tier"].map(|column| table.whole_texts(column));
@@ -276,7 +281,10 @@ fn instances(table: &Table) -> Result<Vec<InstanceRow>> {
         length: length[at],
         files: files[at],
     };
-    Ok((0..id.len().min(MOST_INSTANCES)).map(row).collect())
+    let difficulty = difficulty(table)?;
+    let mut order: Vec<usize> = (0..id.len()).collect();
+    order.sort_by_key(|at| Reverse(difficulty[*at]));
+    Ok(order.into_iter().take(MOST_INSTANCES).map(row).collect())
 }
 
 /// None where witnesses were never asked for.

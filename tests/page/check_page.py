@@ -23,6 +23,8 @@ MARKS = [
 # Neighbours in the ordered hue of the tiers differ this much in contrast.
 LEAST_BETWEEN_TIERS = 1.6
 ROWS = 100
+# Groups that are seen before something is asked for.
+FEW = 20
 # What the names have of the width of their table.
 LEAST_FOR_NAMES = 0.2
 
@@ -56,6 +58,12 @@ def check_tools(page, instances):
     size = len(instances["id"])
     section = page.locator("#instances")
     assert count(section) == [size, size]
+    order = {"easy": 0, "medium": 1, "hard": 2}
+    tiers = [order[tier] for tier in column(section, 3)]
+    assert tiers[0] == max(order[tier] for tier in instances["tier"]) and tiers == sorted(tiers, reverse=True), "the hardest come first"
+    assert section.locator("th[data-sort=tier]").get_attribute("aria-sort") == "descending"
+    hardest = max(range(size), key=lambda at: instances["difficulty"][at])
+    assert column(section, 1)[0].replace("\u200b", "") == instances["group"][hardest]
     head = section.locator("th[data-sort=length]")
     assert head.get_attribute("scope") == "col"
     head.locator("button").click()
@@ -66,7 +74,6 @@ def check_tools(page, instances):
     shown = [int(cell) for cell in column(section, 5)]
     assert shown == sorted(instances["length"])[:ROWS], "sorted the other way by keyboard"
     section.locator("th[data-sort=tier] button").click()
-    order = {"easy": 0, "medium": 1, "hard": 2}
     tiers = [order[tier] for tier in column(section, 3)]
     assert tiers == sorted(tiers), "tiers are ordered by difficulty, not by letter"
 
@@ -149,8 +156,15 @@ def check_search(page, instances, groups, evidence):
     search(page, section, "files:>2 length:1..50", sum(f > 2 and 1 <= n <= 50 for f, n in zip(instances["files"], instances["length"])))
     file = files[size // 2][-1]
     search(page, section, "file:" + file, sum(any(file in one for one in own) for own in files))
+    for wrong, right in (("tier:hrad", "tier:hard"), ("teir:eazy files:>0", "tier:easy files:>0")):
+        search(page, section, wrong, 0)
+        said = section.locator("tbody").inner_text()
+        assert f"No instance matches “{wrong}”; did you mean {right}?" in said, said
+        section.get_by_role("button", name=right, exact=True).click()
+        wait_for_count(section, instances["tier"].count(right[5:9]))
+        assert section.locator("input[type=search]").input_value() == right
     search(page, section, "no-such-test-anywhere", 0)
-    assert "No instance matches “no-such-test-anywhere”" in section.locator("tbody").inner_text()
+    assert "No instance matches “no-such-test-anywhere”. " in section.locator("tbody").inner_text()
     section.get_by_role("button", name="Clear filters").click()
     wait_for_count(section, size)
     if size > ROWS:
@@ -287,15 +301,74 @@ def check_scatter(page, instances):
     assert len(set(across)) == len(across), ticks
 
 
+def check_column_of_one_cause(section):
+    """Where all rows have the same cause, no column says it; what was chosen to be left out stays as it was."""
+    head, box = section.locator("th[data-sort=cause]"), section.get_by_label("column cause", exact=True)
+    assert not head.is_visible() and not section.locator("tbody td:nth-child(4)").first.is_visible()
+    section.locator(".columns summary").click()
+    assert box.is_disabled()
+    other = section.get_by_label("column ms", exact=True)
+    other.uncheck()
+    section.get_by_label("cause", exact=True).select_option("")
+    assert head.is_visible() and box.is_checked() and box.is_enabled() and not other.is_checked()
+    other.check()
+    section.locator(".columns summary").click()
+
+
+def check_open_group(page, section, groups):
+    """The address names the group that is open, of all those of its dataset; it opens it, and an unknown one is answered."""
+    size = len(groups["id"])
+    rows = section.locator("tbody tr:not(.detail)")
+    rows.nth(1).locator("button").click()
+    rows.nth(2).locator("button").click()
+    assert section.locator("tr.detail").count() == 1 and rows.nth(1).locator("button").get_attribute("aria-expanded") == "false"
+    assert "open=" in page.evaluate("location.hash")
+    page.page.go_back()
+    page.until("document.querySelector('#groups tbody tr:nth-child(3)').className === 'detail'")
+    dropped = max(at for at, why in enumerate(groups["why"]) if why)
+    name = f"{groups['repository'][dropped]}/{groups['id'][dropped]}"
+    page.evaluate("(name) => { location.hash = '#groups?' + new URLSearchParams({ open: name }); }", name)
+    wait_for_count(section, size)
+    page.page.reload()
+    ready(page)
+    row = section.locator("tbody tr:has(+ tr.detail)")
+    assert row.locator("td").first.inner_text().replace("\u200b", "") == groups["id"][dropped]
+    assert row.locator("td").nth(1).inner_text().replace("\u200b", "") == groups["repository"][dropped]
+    button = row.locator("button")
+    assert button.get_attribute("aria-expanded") == "true" and button.evaluate("(button) => button === document.activeElement")
+    top, bottom = (button.bounding_box()["y"] + more for more in (0, button.bounding_box()["height"]))
+    assert 0 <= top and bottom <= page.page.viewport_size["height"], "it is seen"
+    check_axe(page, "an open group", "#groups")
+    other = groups["why"][next(at for at, why in enumerate(groups["why"]) if why and why != groups["why"][dropped])]
+    page.evaluate("(asked) => { location.hash = '#groups?' + new URLSearchParams(asked); }", {"open": name, "cause": other})
+    wait_for_count(section, groups["why"].count(other))
+    assert section.locator("tr.detail").count() == 0
+    section.get_by_role("link", name="Show it").click()
+    wait_for_count(section, size)
+    assert section.locator("tr.detail").count() == 1
+    page.evaluate("location.hash = '#groups?open=no/such/group'")
+    page.until("document.querySelector('#groups .answer').innerText.includes('There is no group “no/such/group” in')")
+    assert section.locator("tr.detail").count() == 0
+    page.evaluate("location.hash = '#groups?sort=group'")
+    page.until("document.querySelector('#groups .answer').innerText === ''")
+
+
 def check_groups(page, groups, evidence):
     size = len(groups["id"])
     section = page.locator("#groups")
     assert count(section) == [size, size]
+    assert section.locator("tbody tr").count() == min(size, FEW), "few, until something is asked for"
+    assert section.locator("button.more").is_visible() == (size > FEW)
     link = page.locator("#causes th a").first
     name = link.inner_text()
     link.click()
     wait_for_count(section, groups["why"].count(name))
+    assert section.locator("tbody tr").count() == min(groups["why"].count(name), ROWS)
     assert set(column(section, 4)) == {name}
+    check_column_of_one_cause(section)
+    check_open_group(page, section, groups)
+    link.click()
+    wait_for_count(section, groups["why"].count(name))
     toggle = section.locator("tbody button").first
     toggle.click()
     assert toggle.get_attribute("aria-expanded") == "true"
@@ -360,6 +433,12 @@ def check_names(page, name):
         assert names >= whole * LEAST_FOR_NAMES, f"{name}: names of {table} have {names} of {whole}"
 
 
+def check_signs(page, name):
+    """Each head says that it sorts, and the one that does which way."""
+    signs = page.locator("table.live thead button").evaluate_all("all => all.map((one) => getComputedStyle(one, '::after').content.replace(/[^↕↑↓]/g, ''))")
+    assert sorted(set(signs)) == ["↓", "↕"] and signs.count("↓") == 1, f"{name}: {signs}"
+
+
 def check_print(page, folder):
     page.page.emulate_media(media="print")
     assert not page.locator("#instances .tools").is_visible() and page.locator("#instances table").is_visible()
@@ -401,6 +480,14 @@ def check_plain(browser, url, folder, instances):
     page = Page(browser, url, java_script_enabled=False, viewport=DESK)
     assert page.locator("#instances tbody tr").count() == min(ROWS, len(instances["id"]))
     assert page.locator("#overview .figures li").count() == 4
+    size = len(instances["id"])
+    said = " ".join(page.locator("#overview .figures li").last.inner_text().replace("\u202f", "").split())
+    assert said == f"{size} of {size} agree in 12 runs and 2 worlds, and cold", said
+    assert "namespaces" in page.locator("#environments .trust").inner_text()
+    bars, load = (page.locator(part).first.bounding_box()["y"] for part in ("#overview .stack", "#load"))
+    assert bars < DESK["height"] and bars < load, "the picture is on the first screen, and before how to load"
+    tiers = page.locator("#instances tbody .tier").all_inner_texts()
+    assert tiers == sorted(tiers, key=["hard", "medium", "easy"].index), "the hardest come first"
     assert page.locator("#overview .stack > a").first.is_visible()
     assert page.locator("#difficulty svg").first.is_visible() and page.locator("#difficulty .histogram").first.is_visible()
     assert "JavaScript" in page.locator("#groups noscript").inner_text()
@@ -436,6 +523,7 @@ def main(report, folder, chromium):
                 page.page.set_viewport_size(DESK)
             if size != "phone":
                 check_names(page, name)
+                check_signs(page, name)
             shoot(page, folder, name)
             # A page with thousands of rows takes its time: it is tried in one of them.
             if name == "desk-light" or measured["groups"] < 1000 and size != "tablet":

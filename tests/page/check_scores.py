@@ -76,6 +76,8 @@ def check_overview(page, submissions):
     wait_for_count(page.locator("#submissions"), size)
     page.locator("#submissions").get_by_role("button", name="reset", exact=True).click()
     assert not page.locator("#tables table").first.is_visible(), "the tables are folded"
+    notes = page.locator("#tables caption").all_text_contents()
+    assert notes and not any("`" in note for note in notes), "code in a note is shown as code"
 
 
 def check_names(page):

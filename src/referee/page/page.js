@@ -10,12 +10,14 @@ function valueCell(value) {
     default: return make("td", { className: "n" }, value.value === null ? "–" : short(value.value));
   }
 }
+// What a note has between backticks is code.
+const codeIn = (text) => text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
 function table(one) {
   const numeric = one.columns.map((_, at) => one.rows.some((row) => row[at].kind !== "text"));
   const head = make("tr", {}, ...one.columns.map((name, at) => make("th", { scope: "col", className: numeric[at] ? "n" : "" }, name)));
   const rows = one.rows.map((row) => make("tr", {}, ...row.map(valueCell)));
   const frame = make("div", { className: "wide", tabIndex: 0, ariaLabel: one.title },
-    make("table", {}, make("caption", {}, one.note), make("thead", {}, head), make("tbody", {}, ...rows)));
+    make("table", {}, make("caption", {}, ...codeIn(one.note)), make("thead", {}, head), make("tbody", {}, ...rows)));
   frame.setAttribute("role", "region");
   return [make("h2", { id: one.id }, one.title), frame];
 }

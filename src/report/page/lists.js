@@ -30,7 +30,7 @@ liveTable({
   text: (at) => [instances.id[at], slugs[instances.slug[at]], instances.group[at], instances.tier[at], ...instances.flags[at],
     ...instances.hard[at].map((axis) => "top " + axis), ...filesOf(groupOf[at])].join(" "),
   columns: {
-    test: (at) => instances.group[at], repository: (at) => rankOf.get(instances.slug[at]), tier: (at) => TIERS[instances.tier[at]],
+    test: (at) => instances.group[at], repository: (at) => rankOf.get(instances.slug[at]), tier: (at) => instances.difficulty[at],
     top: (at) => instances.hard[at].join() || null, length: (at) => instances.length[at], files: (at) => instances.files[at],
     cases: (at) => instances.cases[at],
   },
@@ -56,6 +56,7 @@ liveTable({
     trace_length: instances.length[at], unique_files: instances.files[at], n_cases: instances.cases[at], flags: instances.flags[at],
   }),
   ids: (at) => instances.id[at],
+  order: "-tier", // the hardest first
 });
 
 // --- groups with their evidence
@@ -129,12 +130,15 @@ function groupRow(at) {
     cell(number(groups.cases[at]), "n", "cases"), cell(number(groups.attempts[at]), "n", "attempts"), cell(number(groups.length[at]), "n", "trace length"),
     cell(number(groups.files[at]), "n", "files"), cell(groups.ms[at] === null ? "–" : number(groups.ms[at].toFixed(1)), "n", "ms"));
   toggle.ariaExpanded = "false";
-  toggle.addEventListener("click", () => {
-    const open = toggle.ariaExpanded === "true";
-    if (open) row.nextElementSibling.remove(); else row.after(evidence(at));
-    toggle.ariaExpanded = String(!open);
-  });
+  toggle.addEventListener("click", () => named.get("groups").toggle(at));
   return row;
+}
+// What a group is called in an address.
+const groupName = (at) => slugs[groups.slug[at]] + "/" + groups.id[at];
+let groupPlaces = null;
+function groupPlace(name) {
+  groupPlaces = groupPlaces || new Map(groups.id.map((_, at) => [groupName(at), at]));
+  return groupPlaces.get(name);
 }
 const tierOf = (at) => (groups.instance[at] === null ? null : instances.tier[groups.instance[at]]);
 liveTable({
@@ -155,7 +159,7 @@ liveTable({
     ...kindFilter(groups.id),
     { key: "state", label: "state", chip: (state) => badge("state", state), values: groups.states.map((state) => [state, state]), test: (at, value) => stateOf(at) === value },
     { key: "family", label: "family", values: choices(new Set(groups.families)).map(([family]) => [family, familyName(family)]), test: (at, value) => groups.cause[at] !== null && groups.families[groups.cause[at]] === value },
-    { key: "cause", label: "cause", values: choices(groups.causes), test: (at, value) => cause(at) === value },
+    { key: "cause", label: "cause", values: choices(groups.causes), alike: true, test: (at, value) => cause(at) === value },
     { key: "flag", label: "flag", values: occurring(groups.flags), test: (at, value) => groups.flags[at].includes(value) },
   ],
   row: groupRow,
@@ -164,4 +168,10 @@ liveTable({
     trace_length: groups.length[at], unique_files: groups.files[at], duration_ms: groups.ms[at], flags: groups.flags[at],
   }),
   ids: (at) => groups.id[at],
+  few: 20,
+  detail: {
+    row: evidence, id: groupName, place: groupPlace,
+    unknown: (name) => ["There is no group “" + name + "” in " + dataset.name + " " + dataset.version + ". ",
+      make("a", { href: "#groups?" + new URLSearchParams({ q: name.split("::").pop() }) }, "Search the groups")],
+  },
 });
