@@ -60,7 +60,7 @@ fn measure(kind: &str, subject: &Subject, repo: &gistmill::config::Repo) -> Resu
 /// Sizes of all images that gistmill made in the engine.
 fn sizes() -> Result<(), AnyError> {
     let mega = |bytes: u64| bytes as f64 / 1e6;
-    let images = image::list(&Engine::connect()?)?;
+    let images = image::list(&Engine::connect(None)?)?;
     let of_environments: Vec<_> = images.iter().filter(|one| one.own_bytes.is_some()).collect();
     let mut own_in_all = 0;
     let mut base = 0;

@@ -27,7 +27,7 @@ pub fn base() -> String {
 
 /// Why the tests cannot run here; none when they can.
 fn obstacle() -> Option<String> {
-    let engine = match Engine::connect() {
+    let engine = match Engine::connect(None) {
         Ok(engine) => engine,
         Err(error) => return Some(error.to_string()),
     };

@@ -94,7 +94,7 @@ with open('/data/left', 'w') as file:
 ";
 
 pub fn a_job_talks_to_the_service_at_its_loopback() {
-    let engine = Arc::new(Engine::connect().expect("an engine answers"));
+    let engine = Arc::new(Engine::connect(None).expect("an engine answers"));
     let temp = tempfile::tempdir().expect("temp dir");
     let data = temp.path().join("data");
     std::fs::create_dir(&data).expect("made");
@@ -120,7 +120,7 @@ pub fn a_job_talks_to_the_service_at_its_loopback() {
 }
 
 pub fn nothing_is_sent_or_mounted_through_a_link() {
-    let engine = Arc::new(Engine::connect().expect("an engine answers"));
+    let engine = Arc::new(Engine::connect(None).expect("an engine answers"));
     let temp = tempfile::tempdir().expect("temp dir");
     let work = temp.path().join("work");
     for folder in [&work, &temp.path().join("victim"), &work.join("home")] {
@@ -146,7 +146,7 @@ pub fn nothing_is_sent_or_mounted_through_a_link() {
 
 /// A hole costs the job nothing, and would fill the disk of the host as zeros.
 pub fn what_is_too_large_is_not_sent_back() {
-    let engine = Arc::new(Engine::connect().expect("an engine answers"));
+    let engine = Arc::new(Engine::connect(None).expect("an engine answers"));
     let temp = tempfile::tempdir().expect("temp dir");
     let data = temp.path().join("data");
     std::fs::create_dir(&data).expect("made");
