@@ -17,7 +17,6 @@ const FILES: &[(&str, &str)] = python_files![
     "__init__.py",
     "__main__.py",
     "again.py",
-    "ahead.py",
     "apart.py",
     "between.py",
     "children.py",

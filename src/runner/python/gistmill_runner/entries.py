@@ -17,7 +17,7 @@ from os import _exit, fstat, ftruncate, lseek, pread
 from resource import RUSAGE_CHILDREN, getrusage
 from time import monotonic_ns
 
-from . import ahead, children, command, network, tree_state
+from . import children, command, network, tree_state
 from .descriptors import move_up
 from .isolate import become_expendable, hide_memory
 from .protocol import clean, encode
@@ -90,9 +90,6 @@ class Entries:
         self.asked = mmap(-1, 1)
         self.followed = None
         self.before = tree_state.state(self.root)
-        # Not where calls are counted: there it is part of what they show.
-        if server.tracer is None:
-            ahead.import_standard_library(self.root, self.entries)
 
     def items(self):
         """The entries in the words of the protocol: each an item of one function."""

@@ -212,18 +212,6 @@ def test_calls_of_the_tree_are_counted_from_the_first_line_on(attempt):
     assert [body["name"] for body in done["trace"]["bodies"]] == ["<module>"]
 
 
-MODULES = 'import sys; before = set(sys.modules); import json, logging; print("logging" in before, json.__file__ and logging.INFO)'
-
-
-@pytest.mark.skipif(sys.version_info < (3, 10), reason="the interpreter does not name its standard library")
-def test_the_standard_library_is_imported_ahead_unless_the_tree_has_a_module_in_its_place(start):
-    entry = {"name": "c", "command": {"kind": "code", "text": MODULES, "arguments": []}, "exit": 0}
-    for extra, trace, expected in [({}, "off", "True 20"), ({}, "tree", "False 20"), ({"logging.py": "INFO = 1"}, "off", "False 1")]:
-        driver = start({**TREE, **extra}, world={"entries": [entry]})
-        shown = case(driver.run(driver.open("entry", trace=trace), "c", case_timeout_ms=10_000))
-        assert shown["stdout"].split("\n")[0] == expected, (extra, trace, shown)
-
-
 def test_attempts_share_nothing(start):
     driver = start(TREE, world={"entries": [script("total", "1", "2"), {**module("raises"), "name": "b"}]})
     ready = driver.open("entry")
