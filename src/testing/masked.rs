@@ -101,7 +101,7 @@ fn add(contribution: &mut Contribution) {
         original_sha256: sha256_hex(ORIGINAL.as_bytes()),
         flags: Vec::new(),
         cases,
-        attempts: 11,
+        attempts: 12,
         hidden_files: files.into_iter().collect(),
         leaks: Vec::new(),
         context: "<readme>\n</readme>\n".to_owned(),
