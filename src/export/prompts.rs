@@ -19,21 +19,41 @@ pub(super) fn files(collection: &Collection) -> Result<Files> {
     if collection.tasks.iter().any(masked::is_masked) {
         return by_setting(collection);
     }
-    let (mut lines, mut index) = (String::new(), String::new());
-    for task in &collection.tasks {
-        let prompt = prompt(collection, task)?;
-        lines.push_str(&line(&request(task, &prompt))?);
-        index.push_str(&line(&json!({
-            "instance_id": task.id,
-            "prompt_tokens": tokens::count(&prompt),
-            "sha256": sha256_hex(prompt.as_bytes()),
-        }))?);
+    let mut files = Files::new();
+    let mut index = String::new();
+    for (place, setting, answer) in SETTINGS {
+        let mut lines = String::new();
+        for task in &collection.tasks {
+            let prompt = prompt(collection, task, answer)?;
+            lines.push_str(&line(&request(task, &prompt))?);
+            index.push_str(&line(&json!({
+                "instance_id": task.id,
+                "setting": setting,
+                "prompt_tokens": tokens::count(&prompt),
+                "sha256": sha256_hex(prompt.as_bytes()),
+            }))?);
+        }
+        files.insert(place.to_owned(), text(lines));
     }
-    Ok(Files::from([
-        ("prompts.jsonl".to_owned(), text(lines)),
-        ("prompts/index.jsonl".to_owned(), text(index)),
-    ]))
+    files.insert("prompts/index.jsonl".to_owned(), text(index));
+    Ok(files)
 }
+
+/// For one file at a time: where its requests are written, what the setting is called, and how it is to be answered. The line
+/// before the file is what `score` looks for in an answer with thoughts.
+const SETTINGS: [(&str, &str, &str); 2] = [
+    (
+        "prompts.jsonl",
+        "plain",
+        "Answer with the whole `{file}` in one block that begins with ```python, and nothing else.",
+    ),
+    (
+        "prompts/chain-of-thought.jsonl",
+        "chain-of-thought",
+        "First go through what runs, step by step: which functions the command calls, in which order, and what of each it needs. Then \
+         write the line `FINAL_OUTPUT:`, and after it the whole `{file}` in one block that begins with ```python.",
+    ),
+];
 
 /// A request as batch interfaces take it.
 fn request(task: &Task, content: &str) -> Value {
@@ -83,8 +103,8 @@ fn by_setting(collection: &Collection) -> Result<Files> {
     Ok(lines.into_iter().map(|(name, lines)| (name, text(lines))).collect())
 }
 
-/// The instruction, what is different without a machine, and the files that run.
-fn prompt(collection: &Collection, task: &Task) -> Result<String> {
+/// The instruction, what is different without a machine and how to `answer`, and the files that run.
+fn prompt(collection: &Collection, task: &Task, answer: &str) -> Result<String> {
     let Some(sources) = collection.sources.get(&task.slug) else {
         return Err(Error::usage(format!("the dataset does not have the code of {}", task.slug)).with_hint(
             "prompts hold the code, so they need a dataset with its trees: build without `--no-trees`",
@@ -93,9 +113,8 @@ fn prompt(collection: &Collection, task: &Task) -> Result<String> {
     let mut text = task.instruction.clone();
     let _ = write!(
         text,
-        "\n## Without a machine\n\nYou cannot run anything. The files of the repository that run during the command follow. \
-         Answer with the whole `{}` in one block that begins with ```python, and nothing else.\n",
-        task.judging.submission
+        "\n## Without a machine\n\nYou cannot run anything. The files of the repository that run during the command follow. {}\n",
+        answer.replace("{file}", &task.judging.submission)
     );
     for file in &task.files {
         // What is compiled, or not text, cannot be shown.

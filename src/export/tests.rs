@@ -611,7 +611,7 @@ fn prompts_hold_the_code_that_runs() {
     bench.export(&[Harness::Prompts]).unwrap();
     let (lines, instances) = (bench.text("prompts.jsonl"), bench.dataset.instances().unwrap());
     let index = bench.text("prompts/index.jsonl");
-    assert_eq!((lines.lines().count(), index.lines().count()), (instances.len(), instances.len()));
+    assert_eq!((lines.lines().count(), index.lines().count()), (instances.len(), 2 * instances.len()));
     for ((line, of_index), instance) in lines.lines().zip(index.lines()).zip(&instances) {
         let (row, of_index): (Value, Value) =
             (serde_json::from_str(line).unwrap(), serde_json::from_str(of_index).unwrap());
@@ -621,7 +621,13 @@ fn prompts_hold_the_code_that_runs() {
         assert_eq!(of_index["prompt_tokens"].as_u64(), crate::family::tokens::count(prompt));
         assert!(of_index["prompt_tokens"].as_u64() > Some(50), "{of_index}");
         assert!(prompt.contains(&format!("### `{}`", instance.test_file)), "{prompt}");
+        assert!(!prompt.contains("FINAL_OUTPUT"));
     }
+    let thoughts = bench.text("prompts/chain-of-thought.jsonl");
+    assert_eq!(thoughts.lines().count(), instances.len());
+    assert!(
+        thoughts.lines().all(|line| line.contains("`FINAL_OUTPUT:`") && line.contains("whole `concise.py`"))
+    );
 }
 
 /// What `fits` in the judge takes and refuses.
