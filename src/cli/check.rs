@@ -1,7 +1,6 @@
 //! `gistmill check`: everything that can be known before anything long starts, all problems at once.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use serde_json::json;
 
@@ -62,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     }
     findings.extend(explained.iter().map(of_repository));
     findings.extend(config.iter().flat_map(outputs));
-    findings.extend(config.iter().flat_map(|config| release(config, &check.config.output, &explained)));
+    findings.extend(config.iter().flat_map(|config| release(config, &check.config, &explained)));
     findings.push(finding(
         "config",
         config
@@ -174,9 +173,11 @@ fn outputs(config: &Config) -> Vec<Finding> {
     config.repos.iter().filter(shown).map(refused).collect()
 }
 
-/// What a build would refuse to replace: the same version, made of something else.
-fn release(config: &Config, output: &Path, explained: &[Explained]) -> Vec<Finding> {
-    let Some(former) = Former::find(&config.dataset.directory(output), |_| {}) else { return Vec::new() };
+/// What a build would refuse to replace: the same version, made of something else. Of sources that are not at hand only the
+/// commit is known, or nothing.
+fn release(config: &Config, asked: &ConfigArguments, explained: &[Explained]) -> Vec<Finding> {
+    let former = Former::find(&config.dataset.directory(&asked.output), |_| {});
+    let Some(former) = former else { return Vec::new() };
     let moved = |repo: &Repo| {
         let looked_at = explained.iter().filter(|one| one.slug == repo.slug);
         let pinned = looked_at.filter_map(|one| one.result.as_ref().ok()).map(|(pinned, _)| pinned).next();
@@ -187,7 +188,8 @@ fn release(config: &Config, output: &Path, explained: &[Explained]) -> Vec<Findi
         };
         checked.err().map(|error| finding(repo.slug.as_str(), Err(error)))
     };
-    config.repos.iter().filter_map(moved).collect()
+    let is_asked = |repo: &&Repo| asked.only.is_empty() || asked.only.contains(&repo.slug);
+    config.repos.iter().filter(is_asked).filter_map(moved).collect()
 }
 
 fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {

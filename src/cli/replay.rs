@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
     let known = known(&job.config, &replay.group);
     if known.is_none() && replay.only.is_none() && Inputs::choose(&config).are_built_in() {
         let unknown = format!(
-            "no dataset of the built-in configuration has `{}`, and there is no repos.toml here",
+            "no dataset of the built-in configuration has just one test `{}`, and there is no repos.toml here",
             replay.group
         );
         return Err(Error::usage(unknown)

@@ -118,7 +118,14 @@ fn words(line: &str) -> Result<(Vec<String>, Option<Stdin>), No> {
             Token::Operator(operator) if operator == "|" && stdin.is_none() && is_said(&words) => {
                 stdin = Some(said(&std::mem::take(&mut words))?);
             }
-            Token::Operator(operator) if operator == "|" => break,
+            // The commands behind it get what this one says; none of them may be followed by another line.
+            Token::Operator(operator) if operator == "|" => {
+                let is_several = |token: &Token| matches!(token, Token::Operator(operator) if matches!(operator.as_str(), "&&" | "||" | ";"));
+                if rest.any(|token| is_several(&token)) {
+                    return no("more than one command");
+                }
+                break;
+            }
             Token::Operator(operator) if operator == ">" => {
                 let file = rest.next();
                 if !matches!(file, Some(Token::Word(_))) || rest.len() > 0 {
@@ -285,6 +292,7 @@ mod tests {
     fn what_cannot_be_run_has_its_reason() {
         for (line, reason) in [
             ("shop a && shop b", "more than one command: `&&`"),
+            ("shop a | sort && shop b", "more than one command"),
             ("shop a > out.txt 2> err.txt", "`>` is for a shell"),
             ("shop a 2> out.txt", "`2>` is for a shell"),
             ("echo -n a | shop b", "`echo` with an option or a backslash"),

@@ -117,7 +117,8 @@ fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {
     }
     parts.extend(collection.masked.values().map(String::as_str));
     // What is asked for beside instances holds for all harnesses of a directory.
-    let settings = format!("{:?}", collection.settings);
+    // Which engine scripts call changes no task.
+    let settings = format!("{:?}", Settings { engine: None, ..collection.settings.clone() });
     if settings != format!("{:?}", Settings::default()) {
         parts.push(&settings);
     }

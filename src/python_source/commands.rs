@@ -91,12 +91,11 @@ pub fn commands(text: &str) -> Commands {
         let Ok(parsed) = ruff_python_parser::parse_module(text) else { return Commands::default() };
         let module = parsed.into_syntax();
         let mut finder = Finder {
-            text,
-            line: 1,
-            at: 0,
+            lines: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
             scope: Scope::new(),
             cases: CASES.1,
             latest: None,
+            is_asserted: false,
             found: Commands::default(),
         };
         for statement in &module.body {
@@ -188,27 +187,22 @@ fn object(name: &str) -> Program {
     Program::Object(name.rsplit('.').next().unwrap_or(name).to_owned())
 }
 
-struct Finder<'a> {
-    text: &'a str,
-    /// The line of a place that was looked up, so that the text is gone through once.
-    line: u32,
-    at: usize,
+struct Finder {
+    /// Where each line begins.
+    lines: Vec<usize>,
     scope: Scope,
     /// How many bodies of parametrized functions may still be read.
     cases: usize,
-    /// The invocation that the statements of this function are about.
-    latest: Option<usize>,
+    /// The invocation that the statements of this function are about, and the name that its result has.
+    latest: Option<(usize, Option<String>)>,
+    /// Whether what is read is asserted.
+    is_asserted: bool,
     found: Commands,
 }
 
-impl Finder<'_> {
-    fn line(&mut self, at: usize) -> u32 {
-        if at < self.at {
-            (self.line, self.at) = (1, 0);
-        }
-        self.line += u32::try_from(self.text[self.at..at].matches('\n').count()).unwrap_or(0);
-        self.at = at;
-        self.line
+impl Finder {
+    fn line(&self, at: usize) -> u32 {
+        u32::try_from(self.lines.partition_point(|begin| *begin <= at)).unwrap_or(u32::MAX)
     }
 
     fn call(&mut self, call: &ExprCall) {
@@ -219,7 +213,9 @@ impl Finder<'_> {
         let last = name.rsplit('.').next().unwrap_or(&name);
         let positional = &call.arguments.args;
         if let ("assertEqual", [left, right, ..]) = (last, &positional[..]) {
+            let before = std::mem::replace(&mut self.is_asserted, true);
             self.status(left, right);
+            self.is_asserted = before;
             return;
         }
         self.latest = None;
@@ -270,18 +266,30 @@ impl Finder<'_> {
         let exit = status.and_then(number);
         let invocation = Invocation { line, program, arguments, input, exit };
         let all = &mut self.found.invocations;
-        let is_it = |one: &Invocation| Invocation { exit, ..one.clone() } == invocation;
-        self.latest = all.iter().position(is_it).or(Some(all.len()));
-        if self.latest == Some(all.len()) {
+        let is_it = |one: &Invocation| {
+            (one.line, &one.program, &one.arguments, &one.input)
+                == (invocation.line, &invocation.program, &invocation.arguments, &invocation.input)
+        };
+        let at = all.iter().position(is_it).unwrap_or(all.len());
+        self.latest = Some((at, None));
+        if at == all.len() {
             all.push(invocation);
         }
     }
 
-    /// `result.exit_code == 1` is about the invocation before it.
+    /// `assert result.exit_code == 1` is about the invocation before it, whose result is called so.
     fn status(&mut self, left: &Expr, right: &Expr) {
-        let is_status = matches!(left, Expr::Attribute(left) if STATUS.contains(&left.attr.as_str()));
-        let latest = self.latest.filter(|_| is_status);
-        if let Some(one) = latest.and_then(|at| self.found.invocations.get_mut(at)) {
+        let Expr::Attribute(left) = left else { return };
+        let Some((at, name)) = &self.latest else { return };
+        let is_of_it = match &*left.value {
+            Expr::Name(asked) => name.as_deref() == Some(asked.id.as_str()),
+            Expr::Call(_) => name.is_none(),
+            _ => false,
+        };
+        if !self.is_asserted || !is_of_it || !STATUS.contains(&left.attr.as_str()) {
+            return;
+        }
+        if let Some(one) = self.found.invocations.get_mut(*at) {
             one.exit = one.exit.or(number(right));
         }
     }
@@ -426,7 +434,7 @@ fn elements(expression: &Expr) -> Option<&[Expr]> {
     }
 }
 
-impl<'a> Visitor<'a> for Finder<'_> {
+impl<'a> Visitor<'a> for Finder {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             Stmt::FunctionDef(function) => {
@@ -457,8 +465,17 @@ impl<'a> Visitor<'a> for Finder<'_> {
                 for target in &assign.targets {
                     if let Expr::Name(name) = target {
                         self.scope.bind(name.id.as_str(), value.clone());
+                        // The result of a call that was read a moment ago.
+                        if let (Some((_, called)), Expr::Call(_)) = (&mut self.latest, &*assign.value) {
+                            called.get_or_insert_with(|| name.id.to_string());
+                        }
                     }
                 }
+            }
+            Stmt::Assert(_) => {
+                self.is_asserted = true;
+                visitor::walk_stmt(self, statement);
+                self.is_asserted = false;
             }
             _ => visitor::walk_stmt(self, statement),
         }

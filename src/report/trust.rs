@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use super::Tables;
 use crate::error::Result;
+use crate::record::flag::{KEPT_BY, OUTPUT_DIFFERS};
 
 /// How often the instances were run.
 #[derive(Debug, Serialize)]
 pub(super) struct Trust {
-    /// Instances of which every attempt shows the same.
+    /// Instances of which every attempt that counts shows the same.
     agree: usize,
     /// Attempts of an instance that agree, the least and the most.
     runs: [i64; 2],
@@ -26,16 +27,17 @@ pub(super) struct Trust {
 pub(super) fn trust(tables: &Tables) -> Result<Option<Trust>> {
     let (instances, groups) = (&tables.instances, &tables.groups);
     let (agreeing, worlds) = (instances.whole_numbers("attempts")?, instances.lists("worlds")?);
-    let (attempts, cold) = (groups.whole_numbers("attempts")?, groups.reals("cold_ms")?);
+    let (flags, cold) = (instances.lists("flags")?, groups.reals("cold_ms")?);
     let places = tables.group_places()?;
     let keys = instances.whole_texts("slug")?.into_iter().zip(instances.whole_texts("group_id")?);
     let places: Vec<_> = keys.map(|key| places.get(&key).copied()).collect();
+    // What is published agrees in all that counts, but for what its flags say.
     let agrees =
-        |(place, agreeing): (&Option<usize>, &i64)| place.is_some_and(|at| attempts[at] == *agreeing);
+        |flags: &&Vec<String>| !flags.iter().any(|flag| flag == OUTPUT_DIFFERS || flag.starts_with(KEPT_BY));
     let numbers = || worlds.iter().map(Vec::len);
     let (Some(fewest), Some(most)) = (agreeing.iter().min(), agreeing.iter().max()) else { return Ok(None) };
     Ok(Some(Trust {
-        agree: places.iter().zip(&agreeing).filter(|one| agrees(*one)).count(),
+        agree: flags.iter().filter(agrees).count(),
         runs: [*fewest, *most],
         worlds: [numbers().min().unwrap_or(0), numbers().max().unwrap_or(0)],
         names: worlds.iter().flatten().cloned().collect(),
@@ -57,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_agrees_where_all_attempts_of_its_group_do() {
+    fn an_instance_agrees_where_no_flag_says_otherwise() {
         let trust = trust_in(&MadeUp::new(&[9])).unwrap();
         let published = MadeUp::new(&[9]).repositories[0].published.len();
         assert_eq!((trust.agree, trust.cold), (published, published));

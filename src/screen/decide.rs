@@ -96,7 +96,8 @@ impl ScreenPolicy {
         if !verdict.is_kept() {
             // Two attempts that fail may be a coin's.
             let may_be_chance =
-                matches!(verdict.cause(), Some(Cause::Fails | Cause::Errors)) && !is_confirmed;
+                matches!(verdict.cause(), Some(Cause::Fails | Cause::Errors | Cause::ExitsWith))
+                    && !is_confirmed;
             return may_be_chance.then(|| {
                 let confirming = made.iter().filter(confirms).count();
                 BTreeMap::from([(World::Base, (CONFIRMATIONS - confirming) as u32)])

@@ -69,7 +69,8 @@ pub(super) fn pin(
     let mut changes = clone.changes()?;
     let folder = Folder::open(&directory).map_err(of_repository)?;
     let new = changes.iter().filter(|one| one.is_new).map(|one| one.path.as_path());
-    apart.paths.extend(made::by_gistmill(&folder, new));
+    let made = made::by_gistmill(&folder, new);
+    apart.paths.extend(made.into_iter().filter(|path| !clone.has_committed(head.as_deref(), path)));
     changes.retain(|one| !apart.has(&one.path));
     let changes: Vec<String> = changes.iter().map(|one| one.path.display().to_string()).collect();
     match head {
@@ -193,6 +194,13 @@ impl LocalClone {
         }
     }
 
+    /// Whether the commit that is checked out has a path below the directory.
+    fn has_committed(&self, head: Option<&str>, path: &Path) -> bool {
+        let tree =
+            head.map(|head| git2::Oid::from_str(head).and_then(|id| self.repository.find_commit(id)?.tree()));
+        matches!(tree, Some(Ok(tree)) if tree.get_path(&self.below.join(path)).is_ok())
+    }
+
     fn changes(&self) -> Result<Vec<Change>> {
         changes::changes(&self.repository, &self.below)
     }
@@ -303,6 +311,8 @@ fn pin_files(
     let files = entries.iter().map(|entry| entry.path.as_path());
     let made = Apart { paths: made::by_gistmill(&folder, files) };
     entries.retain(|entry| !made.has(&entry.path));
+    notes
+        .extend(made.paths.iter().map(|path| format!("`{}` left out: it is gistmill's own", path.display())));
     if passed_over {
         notes.push("a git repository around the folder cannot be read, and does not count".to_owned());
     }

@@ -84,10 +84,11 @@ fn what_is_gistmills_own_in_a_clone_is_not_a_change_and_not_taken() {
 }
 
 /// Datasets, scores and exports of runs with other outputs.
-const MADE: [(&str, &str); 6] = [
+const MADE: [(&str, &str); 7] = [
     ("old/d/1/manifest.json", r#"{"format_version": 2, "tool": {"name": "gistmill", "version": "0.1.0"}}"#),
     ("old/d/1/instances.jsonl", "answers"),
     ("old/d/.1.lock", ""),
+    ("old/d/.2.writing/instances.jsonl", "answers"),
     ("scores/d/1/tables.json", r#"[{"id": "main", "title": "t", "note": "n", "columns": [], "rows": []}]"#),
     ("scores/d/1/run/cases.parquet", "answers"),
     (
@@ -109,6 +110,10 @@ fn what_gistmill_left_in_a_folder_is_no_change_and_not_taken() {
     leave(&path);
     let error = desk.pin(path_spec(&path, None, false)).unwrap_err().to_string();
     assert!(error.ends_with("has uncommitted changes: `pkg/manifest.json`"), "{error}");
+    let taken = desk.pin(path_spec(&path, None, true)).unwrap();
+    assert_eq!(files(&taken.tree), [".gitignore", "a.py", "link", "pkg/b.py", "pkg/manifest.json"]);
+    // Of a folder that a commit has nothing is taken away.
+    std::fs::write(path.join("pkg/manifest.json"), MADE[0].1).unwrap();
     let taken = desk.pin(path_spec(&path, None, true)).unwrap();
     assert_eq!(files(&taken.tree), [".gitignore", "a.py", "link", "pkg/b.py", "pkg/manifest.json"]);
     std::fs::remove_file(path.join("pkg/manifest.json")).unwrap();

@@ -109,12 +109,6 @@ impl Tooling {
         if let Some(trouble) = self.disk_trouble(stage, &text, job.service.is_none()) {
             return Err(StepError::Fatal(trouble.with_detail(output)));
         }
-        if let Some(name) = uv::missing_everywhere(&text).filter(|_| job.service.is_some()) {
-            let error = Error::machine(format!("{stage}: the package index has no {name}"));
-            return Err(StepError::Fatal(error.with_detail(output).with_hint(
-                "its address may be wrong: `gistmill check` asks each index, and docs/private.md says how one is named",
-            )));
-        }
         let hint = if job.service.is_some() { uv::hint(&text) } else { hook_hint(&text) };
         let unknown = uv::unknown_distributions(&text);
         Err(StepError::Recoverable(Failure {

@@ -79,8 +79,14 @@ def test_a():
     other(unknown)
     assert result.exit_code == 1
     run(["--c"], code=3)
-    runner.invoke(cli, ["d"])
+    result = runner.invoke(cli, ["d"])
     self.assertEqual(result.exit_code, 4)
+    one = runner.invoke(cli, ["f"])
+    two = runner.invoke(cli, ["g"])
+    assert one.exit_code == 1
+    if two.exit_code == 1:
+        return
+    assert runner.invoke(cli, ["h"]).exit_code == 3
 
 def test_b():
     assert result.exit_code == 1
@@ -90,7 +96,16 @@ def test_b():
 "#;
     let found: Vec<(Argument, Option<u8>)> =
         commands(text).invocations.into_iter().map(|one| (one.arguments[0].clone(), one.exit)).collect();
-    let expected = [("a", Some(1)), ("b", None), ("--c", Some(3)), ("d", Some(4)), ("e", None)];
+    let expected = [
+        ("a", Some(1)),
+        ("b", None),
+        ("--c", Some(3)),
+        ("d", Some(4)),
+        ("f", None),
+        ("g", None),
+        ("h", Some(3)),
+        ("e", None),
+    ];
     assert_eq!(found, expected.map(|(word, exit)| (Argument::Text(word.to_owned()), exit)));
 }
 

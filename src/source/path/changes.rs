@@ -33,7 +33,7 @@ pub(super) fn entry_path(entry: &IndexEntry) -> PathBuf {
 /// A path whose state differs from the commit.
 pub(super) struct Change {
     pub path: PathBuf,
-    /// Whether git does not know it.
+    /// Whether the commit does not have it.
     pub is_new: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Change {
 pub(super) fn changes(repository: &Repository, below: &Path) -> Result<Vec<Change>> {
     let inside = |(path, status): (PathBuf, Status)| {
         let path = path.strip_prefix(below).ok()?.to_owned();
-        Some(Change { path, is_new: status == Status::WT_NEW })
+        Some(Change { path, is_new: status.intersects(Status::WT_NEW | Status::INDEX_NEW) })
     };
     Ok(statuses(repository)?.into_iter().filter_map(inside).collect())
 }

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::beneath::Folder;
 
+/// Tables of a dataset that are written before its manifest.
+const ENTRIES: [&str; 3] = ["instances.jsonl", "instances.parquet", "groups.parquet"];
 /// Largest file that is looked into, in bytes.
 const LARGEST: u64 = 16 << 20;
 
@@ -15,7 +17,13 @@ pub(super) fn by_gistmill<'a>(folder: &Folder, files: impl Iterator<Item = &'a P
     for file in files {
         let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
         let Some(around) = file.parent().filter(|around| !around.as_os_str().is_empty()) else { continue };
+        let is_begun = around
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with('.') && name.ends_with(".writing"));
         match name {
+            // A dataset whose writing came to no end.
+            _ if is_begun && ENTRIES.contains(&name) => made.push(around.to_owned()),
             "manifest.json" if reads(folder, file, |it| it["tool"]["name"] == "gistmill") => {
                 if let (Some(version), Some(root)) = (around.file_name(), around.parent()) {
                     made.push(root.join(format!(".{}.lock", version.to_string_lossy())));

@@ -8,6 +8,7 @@ repository: nothing that the command does to its own memory or descriptors chang
 import fcntl
 import gc
 import hashlib
+import importlib
 import os
 import re
 import sys
@@ -232,7 +233,7 @@ class Entries:
         def starts():
             if tracer is not None and tracer.kind == "trace":
                 self.followed = followed.Children(tracer.files.root)
-            hide()
+            hide(entry)
             if tracer is not None:
                 tracer.start_group()
 
@@ -246,12 +247,16 @@ class Entries:
         return go
 
 
-def hide():
+def hide(entry):
     """Have the command find no module of the runner."""
     for name in [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]:
         del sys.modules[name]
     for name in ("ctypes", "mmap", "resource"):
         sys.modules.pop(name, None)
+    # Who imports the package alone does not find in it what the runner imported; `python -m` imports it as well.
+    for name in () if entry["command"]["kind"] == "module" else ("abc", "machinery", "util"):
+        if sys.modules.pop("importlib." + name, None) is not None:
+            delattr(importlib, name)
 
 
 def asking(flag):

@@ -212,6 +212,15 @@ def test_calls_of_the_tree_are_counted_from_the_first_line_on(attempt):
     assert [body["name"] for body in done["trace"]["bodies"]] == ["<module>"]
 
 
+def test_submodules_that_the_runner_imported_are_not_found_by_who_imports_the_package(start):
+    text = 'import importlib; print(hasattr(importlib, "util")); import importlib.util; print(importlib.util.find_spec("json").name)'
+    entry = {"name": "c", "command": {"kind": "code", "text": text, "arguments": []}, "exit": 0}
+    for trace in ("off", "tree"):
+        driver = start(TREE, world={"entries": [entry]})
+        shown = case(driver.run(driver.open("entry", trace=trace), "c", case_timeout_ms=10_000))
+        assert shown["stdout"] == "False\njson\n", (trace, shown)
+
+
 def test_attempts_share_nothing(start):
     driver = start(TREE, world={"entries": [script("total", "1", "2"), {**module("raises"), "name": "b"}]})
     ready = driver.open("entry")
