@@ -211,8 +211,9 @@ impl Pipeline<'_> {
         let summary = if kept.is_some() {
             None
         } else {
-            let fewer = former.as_ref().and_then(|former| former.shrinks(&repositories));
-            fewer.iter().for_each(|text| self.progress.say(text));
+            if let Some(text) = former.as_ref().and_then(|former| former.shrinks(&repositories)) {
+                self.progress.say(&text);
+            }
             self.keep_witnesses(&directory, &mut repositories);
             let pairs: Vec<PairRow> = finished.iter().filter_map(|one| one.found.pair.clone()).collect();
             Some(self.write(&directory, (&repositories, &pairs), &failed)?)

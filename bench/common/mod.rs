@@ -55,7 +55,7 @@ impl Subject {
         let config = config::load(config, &|_, _| None)?;
         let program = Path::new(env!("CARGO_BIN_EXE_gistmill"));
         Ok(Subject(Session {
-            machine: Machine::new(program, &cache, &config, &[], Strictness::Best)?,
+            machine: Machine::new(program, &cache, &config, &[], (Strictness::Best, None))?,
             public_config: config::to_public_json(&config),
             config,
             tools: Tools::find(&cache)?,

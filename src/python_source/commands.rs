@@ -238,7 +238,7 @@ impl Finder {
             },
             "main" | "cli" | "run_main" => {
                 let named = call.arguments.keywords.iter().filter(|one| {
-                    matches!(one.arg.as_ref().map(|name| name.as_str()), Some("args" | "argv"))
+                    matches!(one.arg.as_ref().map(ruff_python_ast::Identifier::as_str), Some("args" | "argv"))
                 });
                 let all = positional.iter().chain(named.map(|one| &one.value));
                 let mut lists = all.filter_map(value);

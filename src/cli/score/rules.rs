@@ -60,7 +60,7 @@ pub(in crate::cli) fn rules(restored: &mut Restored) -> Result<Rules> {
         if left_out == all {
             return Err(Error::usage(words).with_hint(hint));
         }
-        terminal::warn_with_hint(&words, &hint);
+        terminal::warn_with_hint(&words, hint);
     }
     let number = |wanted| restored.instances.iter().filter(|one| by(restored, one) == wanted).count();
     let rules = Rules {
