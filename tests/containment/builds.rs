@@ -115,7 +115,7 @@ pub fn answers(caller: Caller) -> Arc<Built> {
 /// Build backends whose answers and wheels have no end.
 pub fn endless_answers(caller: Caller) -> Arc<Built> {
     static ALL: Once<Caller, Arc<Built>> = LazyLock::new(Mutex::default);
-    once(&ALL, caller, || answers_of(caller, &ENDLESS, Duration::from_mins(4)))
+    once(&ALL, caller, || answers_of(caller, &ENDLESS, Duration::from_mins(8)))
 }
 
 /// Conftest files and tests that attack what is around them, and names that nobody expects. The caller's session has
