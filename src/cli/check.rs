@@ -179,8 +179,8 @@ fn release(config: &Config, asked: &ConfigArguments, explained: &[Explained]) ->
     let former = Former::find(&config.dataset.directory(&asked.output), |_| {});
     let Some(former) = former else { return Vec::new() };
     let moved = |repo: &Repo| {
-        let looked_at = explained.iter().filter(|one| one.slug == repo.slug);
-        let pinned = looked_at.filter_map(|one| one.result.as_ref().ok()).map(|(pinned, _)| pinned).next();
+        let mut looked_at = explained.iter().filter(|one| one.slug == repo.slug);
+        let pinned = looked_at.find_map(|one| Some(&one.result.as_ref().ok()?.0));
         let checked = match (&repo.source, pinned) {
             (_, Some(pinned)) => former.check_pin(&repo.slug, &pinned.commit, Some(&pinned.tree_sha256)),
             (SourceSpec::Git { commit, .. }, None) => former.check_pin(&repo.slug, commit.as_str(), None),

@@ -120,8 +120,7 @@ fn words(line: &str) -> Result<(Vec<String>, Option<Stdin>), No> {
             }
             // The commands behind it get what this one says; none of them may be followed by another line.
             Token::Operator(operator) if operator == "|" => {
-                let is_several = |token: &Token| matches!(token, Token::Operator(operator) if matches!(operator.as_str(), "&&" | "||" | ";"));
-                if rest.any(|token| is_several(&token)) {
+                if rest.any(|token| matches!(token, Token::Operator(operator) if divides(&operator))) {
                     return no("more than one command");
                 }
                 break;
@@ -132,13 +131,18 @@ fn words(line: &str) -> Result<(Vec<String>, Option<Stdin>), No> {
                     return no("`>` is for a shell");
                 }
             }
-            Token::Operator(operator) if matches!(operator.as_str(), "&&" | "||" | ";") => {
+            Token::Operator(operator) if divides(&operator) => {
                 return no(format!("more than one command: `{operator}`"));
             }
             Token::Operator(operator) => return no(format!("`{operator}` is for a shell")),
         }
     }
     Ok((words, stdin))
+}
+
+/// Whether another command begins behind an operator.
+fn divides(operator: &str) -> bool {
+    matches!(operator, "&&" | "||" | ";")
 }
 
 fn is_said(words: &[String]) -> bool {

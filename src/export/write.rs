@@ -116,8 +116,7 @@ fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {
         parts.extend(collection.tasks.iter().map(|task| collection.image(task)));
     }
     parts.extend(collection.masked.values().map(String::as_str));
-    // What is asked for beside instances holds for all harnesses of a directory.
-    // Which engine scripts call changes no task.
+    // What is asked for beside instances holds for all harnesses of a directory; which engine scripts call changes no task.
     let settings = format!("{:?}", Settings { engine: None, ..collection.settings.clone() });
     if settings != format!("{:?}", Settings::default()) {
         parts.push(&settings);

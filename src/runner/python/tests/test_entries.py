@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 from driver import PYTHON, write_tree
