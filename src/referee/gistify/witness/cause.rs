@@ -157,10 +157,15 @@ fn missing_module(failure: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Whether a failure names a file, by its path or its last part.
+/// Whether a failure names a file, by its path or its last part, as a word of its own: the name of a command has files in it, too.
 fn mentions(failure: &str, file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
-    failure.contains(file) || (name.len() > 2 && failure.contains(name))
+    let of_a_word = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    name.len() > 2
+        && failure.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&failure[..at], &failure[at + name.len()..]);
+            !before.ends_with(of_a_word) && !after.starts_with(|c: char| of_a_word(c) && c != '.')
+        })
 }
 
 #[cfg(test)]
@@ -178,6 +183,9 @@ mod tests {
         assert_eq!(of(&plain, "KeyError: 'x'"), Cause::NoneAgrees);
         let opens = Execution { opened: vec!["tests/data/a.txt".into()], ..Execution::default() };
         assert_eq!(of(&opens, "FileNotFoundError: '/tree/data/a.txt'"), Cause::ReadsTreeFile);
+        let creates = Execution { opened: vec!["test.db".into()], ..Execution::default() };
+        assert_eq!(of(&creates, "ValueError\nshop-views-test.db: failed"), Cause::NoneAgrees);
+        assert_eq!(of(&creates, "no such file: test.db."), Cause::ReadsTreeFile);
         let spawns = Execution { spawned: vec!["python".into()], ..Execution::default() };
         let missing = "E   ModuleNotFoundError: No module named 'tiny.core'";
         assert_eq!(of(&spawns, missing), Cause::ChildImportsRepository);

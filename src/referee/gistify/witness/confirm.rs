@@ -9,6 +9,7 @@ use crate::family::gistify::{Detail, Existence, Finding, Line};
 use crate::referee::gistify::evaluate::{Policy, Referee};
 use crate::referee::gistify::judged::Judged;
 use crate::referee::gistify::original::Original;
+use crate::referee::scored::spelled;
 use crate::referee::submissions::Submission;
 use crate::runner::protocol::Generated;
 use crate::score::Ratio;
@@ -78,7 +79,9 @@ fn conclusion(
             Some(format!("{}: expected {}, seen {}", case.case, case.expected, case.seen))
         });
         let detail = detail.unwrap_or_else(|| judged.output.clone());
-        let evidence = format!("{:?} {:?} {:?}\n{detail}", verdict.class, verdict.detail, verdict.violations);
+        let violations = verdict.violations.iter().filter_map(spelled);
+        let classes = spelled(&verdict.class).into_iter().chain(verdict.detail.as_ref().and_then(spelled));
+        let evidence = format!("{}\n{detail}", classes.chain(violations).collect::<Vec<_>>().join(", "));
         let cause = match verdict.detail {
             // The test itself does.
             Some(Detail::ImportStatement) => Cause::ImportsRepository,
@@ -118,5 +121,14 @@ fn made_up_findings(judged: &Judged) -> Vec<String> {
         judged.submitted_lines().iter().filter(covers).any(|line| line.existence == Existence::Missing)
     };
     let found = judged.findings.iter().filter(is_made_up);
-    found.map(|finding| format!("line {}: {:?}: {}", finding.line, finding.kind, finding.evidence)).collect()
+    found
+        .map(|finding| {
+            format!(
+                "line {}: {}: {}",
+                finding.line,
+                spelled(&finding.kind).unwrap_or_default(),
+                finding.evidence
+            )
+        })
+        .collect()
 }

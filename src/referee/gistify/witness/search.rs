@@ -18,6 +18,7 @@ use crate::record::collected::Group;
 use crate::record::execution::Execution;
 use crate::referee::gistify::ground::Ground;
 use crate::referee::gistify::original::{LARGEST_TEST, Original};
+use crate::referee::scored::spelled;
 use crate::runner::protocol::{Generated, Request, Trial};
 use crate::score::{Comparison, File, Masks, compare};
 use crate::text::tail;
@@ -235,8 +236,11 @@ fn failure(tried: &Tried, compared: &Comparison, asked: &BTreeSet<String>) -> St
     parts.push(tried.attempt.raw_output.clone());
     if let Some(case) = compared.cases.iter().find(|case| case.difference.is_some()) {
         parts.push(format!(
-            "{}: {:?}\nexpected: {}\nseen: {}",
-            case.case, case.difference, case.expected, case.seen
+            "{}: {}\nexpected: {}\nseen: {}",
+            case.case,
+            case.difference.as_ref().and_then(spelled).unwrap_or_default(),
+            case.expected,
+            case.seen
         ));
     }
     parts.retain(|part| !part.trim().is_empty());

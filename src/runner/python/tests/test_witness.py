@@ -229,6 +229,31 @@ def test_a_module_that_is_used_as_a_value_is_the_witness_itself(start):
     assert "a = sys.modules[__name__]\n" in text and "assert get() == 2" in text
 
 
+def test_a_module_that_is_looked_into_by_name_has_all_its_names(start):
+    files = {
+        "codes.py": "PLUS = 1\nMINUS = 2\ndef unused():\n    return 3\n",
+        "other.py": "PLUS = 'plus'\ndef name():\n    return PLUS\n",
+        "table.py": "import codes\nTABLE = {op: getattr(codes, name) for op, name in [('+', 'PLUS'), ('-', 'MINUS')]}\n",
+        "test_it.py": "import other, table\ndef test_it():\n    assert (table.TABLE['+'], other.name()) == (1, 'plus')\n",
+    }
+    text = witness(start, files)
+    assert "PLUS = 1\n" in text and "MINUS = 2\n" in text and "PLUS = 'plus'\n" in text
+    assert "codes = sys.modules[__name__]\n" in text
+
+
+def test_what_a_library_collects_from_a_module_stays(start):
+    files = {
+        "hooks.py": "def mark(function):\n    function.is_hook = True\n    return function\n@mark\ndef started(name):\n    return name\n",
+        "calls.py": (
+            "import hooks\ndef hooks_of(module):\n    found = [one for one in vars(module).values() if hasattr(one, 'is_hook')]\n"
+            "    if not found:\n        raise ValueError('no hooks in %r' % module)\n    return [one.__name__ for one in found]\n"
+            "FOUND = hooks_of(hooks)\n"
+        ),
+        "test_it.py": "import calls\ndef test_it():\n    assert calls.FOUND == ['started']\n",
+    }
+    assert "@mark\ndef started(name):\n" in witness(start, files)
+
+
 def test_a_module_that_is_reached_through_its_package_keeps_its_path(start):
     files = {
         "pkg/__init__.py": "from ._impl import get\n",

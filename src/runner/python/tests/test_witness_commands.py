@@ -57,6 +57,63 @@ def report(times):
 for number in range(given.times):
     print(number, report(number))
 ''',
+    "tools/about.py": '''\
+"""Says what it is."""
+import logging
+import sys
+
+sys.path.insert(0, ".")
+
+from shop.speech import Speaker, log
+
+logging.getLogger("shop").addHandler(logging.StreamHandler(sys.stdout))
+logging.getLogger("shop").setLevel(logging.INFO)
+log.info("from %s", log.name)
+print(__doc__, Speaker.__doc__)
+''',
+    "tools/place.py": '''\
+import os
+import sys
+
+sys.path.insert(0, ".")
+
+from shop.place import root, said
+
+print(os.path.basename(root()[1]), said(1))
+''',
+    "shop/place.py": '''\
+import os
+
+MARKS = {"in.txt": "data"}
+
+
+def marked(folder):
+    return [mark for name, mark in MARKS.items() if os.path.exists(os.path.join(folder, name))]
+
+
+def root():
+    folder = os.getcwd()
+    if os.path.exists(os.path.join(folder, "shop")):
+        return folder, "found"
+    if marked(os.path.join(folder, "data")):
+        return folder, "found"
+    return None
+
+
+def said(number):
+    if number > 1:
+        return "many"
+    return "one"
+''',
+    "shop/speech.py": '''\
+import logging
+
+log = logging.getLogger(__name__)
+
+
+class Speaker:
+    """Speaks."""
+''',
 }
 
 
@@ -115,6 +172,19 @@ def test_statements_of_a_main_block_keep_their_order_and_come_last(start):
     assert made.text is not None, made.said["failures"]
     places = [made.text.index(part) for part in ("def total", "def report", "ArgumentParser()", "add_argument", "parse_args", "for number")]
     assert places == sorted(places), made.text
+
+
+def test_texts_that_a_command_prints_and_the_names_of_its_loggers_stay(start):
+    made = make(start, entry("script", path="tools/about.py"))
+    assert made.text is not None, made.said["failures"]
+    assert made.text.startswith('"""Says what it is."""\n') and '"""Speaks."""' in made.text
+    assert 'getLogger("shop.speech")' in made.text, made.text
+
+
+def test_a_way_that_only_the_tree_of_a_submission_makes_a_function_take_is_there(start):
+    made = make(start, entry("script", path="tools/place.py"))
+    assert made.text is not None, made.said["failures"]
+    assert "def marked(folder):" in made.text and '"many"' not in made.text, made.text
 
 
 def test_a_declared_script_is_what_it_calls(tmp_path):

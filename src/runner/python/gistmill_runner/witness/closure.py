@@ -37,9 +37,11 @@ class Closure:
         self.asked = (list(classes) + [function])[0]
         self.options = options
         self.lazy = any(one.source.has_future_annotations for one in program.modules)
-        self.finder = References(program, self.lazy, assigned, options.places, options.paths)
+        self.finder = References(
+            program, self.lazy, assigned, options.places, options.paths, test if options.named else None
+        )  # fmt: skip
         self.planner = Planner(program, self.finder, options, decisions, test, test if self.asked is None else None)
-        self.pinned = set()
+        self.pinned, self.looked_up = set(), set()
         self.needed = self._roots() | set(decisions.extra) | set(aliases)
         self.tops = []
         self.references = []
@@ -86,6 +88,10 @@ class Closure:
                     elif line.kind == "import":
                         needed.update(meaning for _, meaning, named in line.detail if named is None)
             needed.update(reference.meaning for reference in references if not reference.weak)
+            if self.options.whole:
+                values = {one.parts for one in references if one.kind == "module" and not one.weak}
+                self.looked_up = {meaning for name in values for meaning in self._names_of(name)}
+                needed |= self.looked_up
             done = needed == self.needed and named == self.planner.named
             self.needed, self.planner.named = needed, named
             self.planner.wanted = needed
@@ -93,7 +99,14 @@ class Closure:
                 break
         self.tops = sorted(tops, key=lambda top: (top[0], top[1][0].module.name, top[1][0].statement.lineno))
         self.references = references
-        self.pinned |= {reference.meaning for reference in references if reference.kind == "listed"}
+        self.pinned |= {reference.meaning for reference in references if reference.kind == "listed"} | self.looked_up
+
+    def _names_of(self, name):
+        """What a module binds under the name that it keeps in the witness."""
+        for bound in self.program.bindings.get(name, ()):
+            meaning = self.finder.resolve(name, bound)
+            if meaning[0] == "symbol" and meaning[2] == bound:
+                yield meaning
 
     def stands_for(self, binding):
         """What an imported name of the tree is in the witness: the symbol, or an alias for a module."""

@@ -55,6 +55,17 @@ class Module:
         self.started |= self.protected_functions
         self._ran.clear()
 
+    def fill(self):
+        """Count all of each function that was defined as executed."""
+        for function in sorted(self.source.functions, key=lambda one: (one.lineno, one.col_offset)):
+            if not self.ran(function):
+                continue
+            order = self.order(function)
+            for line in range(first_line(function.body[0]), function.end_lineno + 1):
+                self.lines.setdefault(line, order)
+            self.started.add((first_line(function), function.name))
+            self._ran.clear()
+
     def narrow(self, lines, started):
         """Forget what ran of the original and not of a witness. Returns what it was, for `restore`."""
         before = self.lines, set(self.started)

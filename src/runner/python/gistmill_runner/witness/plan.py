@@ -13,6 +13,8 @@ from .source import DEFINITIONS, FUNCTIONS, IMPORTS, bound_names, first_line, is
 # Where a statement stands.
 MODULE, CLASS, FUNCTION = "module", "class", "function"
 _WITH_FIELDS = frozenset(("NamedTuple", "TypedDict", "Protocol"))
+# Names by which code reads docstrings.
+_READS_TEXTS = frozenset(("__doc__", "getdoc"))
 # After all that ran, see `Module.order`.
 _LATE = 1 << 59
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -119,7 +121,10 @@ class Planner:
         is_docstring = place != MODULE and index == 0
         if is_docstring and module.is_protected(statement):
             return [self._whole(module, statement, "text")]
-        if is_docstring and self.options.most:
+        reads_texts = not self.named.isdisjoint(_READS_TEXTS)
+        if module is self.main and reads_texts and statement is module.source.tree.body[0]:
+            return [self._whole(module, statement, "docstring")]
+        if is_docstring and (self.options.most or reads_texts):
             self._unit(module, statement, "text")
             return [self._whole(module, statement, "text")]
         return []

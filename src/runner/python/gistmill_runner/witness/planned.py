@@ -39,4 +39,6 @@ def every(lines):
 #           test may have an effect, docstrings, annotations, and all statements of a module that ran for their effect
 #   places  `__file__` is where the code was
 #   paths   texts that name the tree's modules name the witness
-Options = namedtuple("Options", "most places paths")
+#   whole   a module that is used as a value has all names that what ran of it binds
+#   named   `__name__` is the name of the module that it stands in
+Options = namedtuple("Options", "most places paths whole named")

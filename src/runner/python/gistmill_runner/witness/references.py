@@ -33,9 +33,9 @@ class Reference:
     """One reference.
 
     `kind` is "place" (`__file__`), "resource" (a call that looks into the folder of a package; `parts` has the way there and what reads
-    it), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value),
+    it), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value, `parts` is its name),
     "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), "attribute" (a text that
-    names an attribute of a module), "origin" (a text that imports from modules), or "listed" (a name that such a text may import).
+    names an attribute of a module), "origin" (a text that imports from modules), "called" (`__name__`), or "listed" (a name that such a text may import).
     `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in this `annotation`.
     """
 
@@ -84,12 +84,14 @@ def marker_of(annotation):
 class References:
     """Finds references, given what names mean.
 
+    `begins`, where it is given, is the module that the witness begins in: in all others `__name__` is a reference.
     `lazy` says that annotations are not evaluated, `places` that `__file__` is a reference, `texts` that every text is one
     which names something of the tree by its path, or holds code that imports from the tree.
     """
 
-    def __init__(self, program, lazy, assigned, places=False, texts=False):
+    def __init__(self, program, lazy, assigned, places=False, texts=False, begins=None):
         self.program = program
+        self.begins = begins
         self.places = places
         self.texts = texts
         self.lazy = lazy
@@ -147,7 +149,7 @@ class References:
             following = self.resolve(current, attribute.attr)
             if following[0] == "module":
                 current = following[1]
-                modules.append(attribute)
+                modules.append((attribute, current))
                 continue
             used, last = following, attribute
             break
@@ -157,21 +159,23 @@ class References:
             found.append(Reference(used, module, root, span, Everything() if stores else hidden, "chain"))
         else:
             # The text stays: the witness goes by the name of each of these modules.
-            found.append(Reference(("alias", root.id), module, root, module.source.span(root), hidden, "module"))
-            for attribute in modules:
+            found.append(Reference(("alias", root.id), module, root, module.source.span(root), hidden, "module", meaning[1]))
+            for attribute, stands_for in modules:
                 end = module.source.span(attribute)[1]
                 span = (end - len(attribute.attr), end)
-                found.append(Reference(("alias", attribute.attr), module, attribute, span, frozenset(), "module"))
+                found.append(Reference(("alias", attribute.attr), module, attribute, span, frozenset(), "module", stands_for))
         return True
 
     def _name(self, module, node, found):
         meaning, hidden = self.meaning(module, node) or (("builtin",), None)
         if meaning[0] == "module":
-            found.append(Reference(("alias", node.id), module, node, module.source.span(node), hidden, "module"))
+            found.append(Reference(("alias", node.id), module, node, module.source.span(node), hidden, "module", meaning[1]))
         elif meaning[0] == "fallback":
             found.append(Reference(meaning[1], module, node, None, hidden, "name"))
         elif meaning[0] in ("symbol", "external"):
             found.append(Reference(meaning, module, node, module.source.span(node), hidden, "name"))
+        elif meaning == ("builtin", "__name__") and self.begins not in (None, module):
+            found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "called"))
         elif meaning == ("builtin", "__file__") and self.places and node.lineno not in module.protected:
             if "/" in module.source.path:
                 span = module.source.span(node)

@@ -23,9 +23,14 @@ class Rendering:
         self.imported = set()
         self.edits = self._edits()
         texts = []
+        first = [line for _, lines in closure.tops for line in lines if line.kind == "docstring"]
+        for line in first:
+            self._write(line, 0, texts)
         for line in self._head():
             texts.append((line, None))
         for _, lines in closure.tops:
+            if lines[0] in first:
+                continue
             block = []
             for line in lines:
                 self._write(line, 0, block)
@@ -125,6 +130,8 @@ class Rendering:
             parts, reads = reference.parts
             place = ", ".join(json.dumps(part, ensure_ascii=False) for part in parts)
             return "%s.Path(__file__).resolve().parent.joinpath(%s)%s" % (chosen, place, reads)
+        if reference.kind == "called":
+            return json.dumps(reference.module.name)
         if reference.kind == "dotted":
             start, end = reference.span
             whole, rest = reference.parts

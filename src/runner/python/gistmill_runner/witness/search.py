@@ -50,7 +50,7 @@ class Search:
         self.function = function
         self.submission = submission
         self.decisions = Decisions()
-        self.options = Options(False, places, False)
+        self.options = Options(False, places, False, False, False)
         self.text = None
         self.files = []
         self.level = None
@@ -119,15 +119,36 @@ class Search:
             if trial.failure.startswith(ASKED) and not self.options.paths:
                 self.options = self.options._replace(paths=True)
                 continue
+            if self._wants_whole_modules(trial.failure):
+                self.options = self.options._replace(whole=True)
+                continue
             decisions = repaired(self.decisions, trial.failure, self.closure)
-            if decisions is None:
+            if decisions is not None:
+                self.decisions = decisions
+            elif self._uses_modules():
+                self.options = self.options._replace(whole=True)
+            elif "__name__" in self.closure.planner.named and not self.options.named:
+                self.options = self.options._replace(named=True)
+            else:
                 return None
-            self.decisions = decisions
         return None
 
+    def _uses_modules(self):
+        """Whether a module is used as a value, of which not all is there."""
+        return not self.options.whole and any(one.kind == "module" for one in self.closure.references)
+
+    def _wants_whole_modules(self, failure):
+        """Whether a failure is about the witness in the place of a module: `getattr(token, name)`, hooks that a library collects."""
+        return self._uses_modules() and any("module '%s'" % name in failure for name in ("__main__", self.submission))
+
     def _pass(self):
-        for level in ("least", "most"):
+        for level in ("least", "most", "functions"):
             self.options = self.options._replace(most=level == "most")
+            if level == "functions":
+                # The tree of a submission lacks what made the original take its way: another one may be taken there.
+                for module in self.program.modules:
+                    module.fill()
+                self.program.refresh()
             trial = yield from self._passing()
             if trial is not None:
                 self.level = level
