@@ -14,11 +14,11 @@ use crate::packed::Packed;
 use crate::record::collected::Case;
 use crate::record::entry::{Entry, Stdin};
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
-use crate::record::flag::{CONSTANT, NO_OTHER_INPUT, NO_VARIANTS};
+use crate::record::flag::{CONSTANT, NO_OTHER_INPUT, NO_VARIANTS, SHOWS_NOTHING};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, Expected, Head, Instance, TestSource, Tier};
 use crate::record::limits::TierBounds;
-use crate::record::outcome::Outcome;
+use crate::record::outcome::{CaseResult, Outcome};
 use crate::record::prompt::PromptSettings;
 use crate::record::source::Origin;
 use crate::record::trace::{SecondTrace, Traced};
@@ -355,13 +355,15 @@ pub(super) fn head(family: Family, record: &RepositoryEvidence, instance_id: Ins
 
 /// What is special about a group with these variants, as far as they are known.
 pub(super) fn flags(group: &GroupEvidence, variants: Option<&[Variant]>) -> Vec<String> {
+    let shows_nothing = group.group.entry.is_some() && group.golden.iter().all(CaseResult::shows_nothing);
     let without = match (group.group.entry.is_some(), variants) {
         (true, Some([])) => Some(CONSTANT),
         (false, Some([])) => Some(NO_VARIANTS),
         (false, Some(all)) if !all.iter().any(|one| one.refutes_constant) => Some(NO_OTHER_INPUT),
         _ => None,
     };
-    group.flags().into_iter().chain(without.map(str::to_owned)).collect()
+    let beside = without.into_iter().chain(shows_nothing.then_some(SHOWS_NOTHING));
+    group.flags().into_iter().chain(beside.map(str::to_owned)).collect()
 }
 
 /// What each case showed, in the order of the entry command.

@@ -7,13 +7,14 @@ pub const KEPT_BY: &str = "kept-by:";
 
 /// The flag that keeps a kept group from being published, if one does, unless `sample_unsolvable` says otherwise.
 pub fn barrier(flags: &[String]) -> Option<&'static str> {
-    const BARRIERS: [&str; 6] = [
+    const BARRIERS: [&str; 7] = [
         NAMES_REPOSITORY_MODULE,
         DEPENDENCY_IMPORTS_REPOSITORY,
         REFEREE_DIFFERS,
         READS_HIDDEN_CODE,
         NO_VARIANTS,
         CONSTANT,
+        SHOWS_NOTHING,
     ];
     BARRIERS.into_iter().find(|barrier| flags.iter().any(|flag| flag == barrier))
 }
@@ -93,6 +94,10 @@ flags! {
          ended otherwise, ran other lines of the repository, or did not show the same twice."
         "A submission that prints a recorded answer cannot be distinguished from one that does the work, so it is not published unless \
          `sample_unsolvable = true`. Give the command input that its output depends on.";
+    SHOWS_NOTHING "shows-nothing"
+        "the command prints nothing, and leaves nothing in a file"
+        "It works on something that is not there, such as a database that an earlier command of the same document makes, or what          it does is not seen: that a folder or an empty file appears is all."
+        "There is nothing to gather, so it is not published unless `sample_unsolvable = true`. Configure it with what it works on,          or with one that shows what was done.";
     PROBE_INSENSITIVE "probe-insensitive"
         "the original does not fail when its test is made to"
         "The referee plants a failure in the test to find submissions that neutralize it; here it does not show in the \

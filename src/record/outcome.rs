@@ -83,6 +83,19 @@ pub struct CaseResult {
     pub command: Option<CommandResult>,
 }
 
+impl CaseResult {
+    /// Whether a command ended as it should without a word, and without anything in a file: a folder, or a file without text, is all
+    /// that it may have made. What it deletes is shown.
+    pub fn shows_nothing(&self) -> bool {
+        let is_empty = |file: &FileChange| {
+            let has_nothing = file.text.as_deref().is_none_or(str::is_empty) && file.sha256.is_none();
+            file.change == Change::Created && (file.kind == "folder" || (file.kind == "file" && has_nothing))
+        };
+        let speaks = !self.stdout.trim().is_empty() || !self.stderr.trim().is_empty() || self.exception.is_some();
+        !speaks && self.command.as_ref().is_some_and(|command| command.files.iter().all(is_empty))
+    }
+}
+
 /// What an entry showed, beside its output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandResult {
@@ -318,6 +331,30 @@ mod tests {
         assert_eq!(with.outcome_hash(), without.outcome_hash());
         assert_ne!(with.observation_hash(), without.observation_hash());
         assert_eq!(differing(&|other| other.exit = Exit::Exited { code: 1 }), [true, true, true]);
+    }
+
+    #[test]
+    fn what_shows_nothing_prints_nothing_and_leaves_at_most_what_is_empty() {
+        let file = |kind: &str, change: Change, text: Option<&str>, sha256: Option<&str>| FileChange {
+            path: "a".into(),
+            change,
+            kind: kind.into(),
+            executable: None,
+            text: text.map(str::to_owned),
+            sha256: sha256.map(str::to_owned),
+        };
+        let shows = |stdout: &str, files: Vec<FileChange>| {
+            let command = Some(CommandResult { status: 0, files, wants: None });
+            !CaseResult { command, ..printed(stdout).cases.remove(0) }.shows_nothing()
+        };
+        assert!(!printed("").cases[0].shows_nothing(), "a test is no command");
+        assert!(!shows(" \n", Vec::new()) && shows("a", Vec::new()));
+        let empty = file("file", Change::Created, Some(""), None);
+        assert!(!shows("", vec![file("folder", Change::Created, None, None), empty]));
+        assert!(shows("", vec![file("file", Change::Created, Some("x"), None)]));
+        assert!(shows("", vec![file("file", Change::Created, None, Some("00"))]));
+        assert!(shows("", vec![file("link", Change::Created, Some("b"), None)]));
+        assert!(shows("", vec![file("file", Change::Deleted, None, None)]));
     }
 
     #[test]

@@ -111,6 +111,9 @@ pub(super) const ASKS_FOR: &str = "it asks for ";
 
 /// Why a search ended without a text that agrees.
 pub(crate) fn of_search(execution: &Execution, generated: &Generated) -> NotMade {
+    for (level, failure) in &generated.failures {
+        tracing::debug!(level, failure, "a text of a witness");
+    }
     // The first level's: further ones keep more, and fail by what they keep.
     let (level, failure) = generated.failures.first().cloned().unwrap_or_default();
     if level == "generator" {

@@ -74,10 +74,26 @@ class Planner:
         for module in self.program.modules:
             for statement in module.source.tree.body:
                 lines = self.plan(module, statement, MODULE, 0)
+                assigned = [line for line in lines if line.kind == "assigned"]
+                found += [(self._bound_after(module, line.detail), [line]) for line in assigned]
+                lines = [line for line in lines if line.kind != "assigned"]
                 if lines:
                     late = module is self.main and acts(statement)
                     found.append((_LATE + statement.lineno if late else module.order(statement), lines))
         return found
+
+    def _bound_after(self, module, binding, seen=()):
+        """When an import has bound its name: right after what it stands for, which ran while it was under way."""
+        order = module.order(binding.statement)
+        meaning = self.program.target_of(binding, self.references.assigned)
+        if meaning[0] != "symbol" or meaning in seen:
+            return order
+        owner = self.program.by_name[meaning[1]]
+        for one in self.program.bindings[owner.name].get(meaning[2], ()):
+            is_import = isinstance(one.statement, IMPORTS) and one.kind in ("from", "module")
+            ran = self._bound_after(owner, one, seen + (meaning,)) if is_import else owner.order(one.statement)
+            order = max(order, ran + 0.5 if ran < _LATE else order)
+        return order
 
     def plan(self, module, statement, place, index):
         """Lines of one statement, the `index`th of its suite."""
@@ -218,6 +234,8 @@ class Planner:
         externals, lines = [], []
         for binding in self.program.imported(module, statement):
             if binding.kind == "external":
+                if binding.target[2].partition(".")[0] in self.program.by_name:
+                    continue  # a module of the tree that the original never imported
                 symbol = ("symbol", module.name, binding.name)
                 if place != MODULE:
                     externals.append((binding.alias, binding.target, None))

@@ -73,7 +73,7 @@ class Generator:
             program, _ = self._program(execution, None)
             main = text_module(main_text(command, program), program)
             program = Program({**program.by_name, main.name: main})
-        self.search = Search(program, main, [], None, request["submission"][: -len(".py")], bool(execution["opened"]))
+        self.search = Search(program, main, [], None, "__main__", bool(execution["opened"]))
         self.steps = self.search.run()
         return next(self.steps)
 
