@@ -44,6 +44,22 @@ impl RuledVerdict {
     }
 }
 
+/// A verdict after its trace, of a group that was written for one file: what does not reach it is out.
+pub(crate) fn after_trace_of(
+    group: &Group,
+    target: &str,
+    verdict: Verdict,
+    traced: Option<&Traced>,
+) -> Verdict {
+    let totals = whole_totals(traced).filter(|_| verdict.is_kept());
+    match totals {
+        Some(totals) if !totals.files.iter().any(|file| file == target) => {
+            verdict::does_not_reach(group, target)
+        }
+        _ => verdict,
+    }
+}
+
 /// A verdict after its trace: what passes without running the repository's own code is out. What could not be measured
 /// to its end, or ended otherwise than without a tracer, decides nothing.
 pub(crate) fn after_trace(group: &Group, verdict: Verdict, traced: Option<&Traced>) -> Verdict {

@@ -93,6 +93,8 @@ fn add(contribution: &mut Contribution) {
     let published = PublishedTarget {
         instance_id: InstanceId::of_target(&pinned.slug, &pinned.commit, WHOLE_TREE, TARGET),
         file: TARGET.to_owned(),
+        scope: WHOLE_TREE.to_owned(),
+        large: false,
         measured: measured.clone(),
         noticed_functions: 2,
         unnoticed: vec!["third".to_owned()],
