@@ -132,6 +132,21 @@ mod tests {
     }
 
     #[test]
+    fn a_group_that_was_written_for_a_file_has_to_call_it() {
+        let mut reaches = traced(5, true);
+        reaches.totals.files = vec!["pkg/a.py".to_owned()];
+        let cause = |target: &str, traced: &Traced| {
+            let verdict = after_trace_of(&group(), target, Verdict::Kept, Some(traced));
+            verdict.cause().map(ToString::to_string)
+        };
+        assert_eq!(cause("pkg/a.py", &reaches), None);
+        assert_eq!(cause("pkg/b.py", &reaches).as_deref(), Some("does-not-reach"));
+        assert_eq!(cause("pkg/b.py", &traced(5, false)), None, "its trace did not come to its end");
+        let failed = verdict::no_repository_code(&group(), 0);
+        assert_eq!(after_trace_of(&group(), "pkg/b.py", failed.clone(), Some(&reaches)), failed);
+    }
+
+    #[test]
     fn rules_decide_flag_and_are_counted() {
         let rules = RuleSet::parse(&[("a.toml", RULES)]).unwrap();
         let applied = rules.apply(&Subject::of("made/up", &group()));

@@ -140,6 +140,7 @@ pub(super) fn add(
             return Err(Error::repository(format!("{} changed since it was read", outside.folder.display()))
                 .with_hint("run the same command again"));
         }
+        tree::make_directory(target, Path::new(&outside.at))?;
         tree::copy(&folder, &brought, &target.join(&outside.at))?;
         let mut notes = pinned.notes.clone();
         notes.push(format!("`{}` has tests from outside", outside.at));

@@ -51,7 +51,7 @@ fn add(contribution: &mut Contribution) {
         cases.extend(one.group.cases.iter().map(|case| InstanceCase {
             group_id: one.group.group_id.clone(),
             case_id: case.case_id.clone(),
-            kind: reason.kind(),
+            kind: reason.kind().unwrap(),
             reason,
             way,
             left_out: None,

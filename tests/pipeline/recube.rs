@@ -84,7 +84,7 @@ fn published(at: &Path) {
     };
     let alpha = "from __future__ import annotations\nimport operator\n\n\ndef add(a, b):\n    \"\"\"Sum.\"\"\"\n    return operator.add(a, b)\n\n\n\
                  def less(a, b):\n    return operator.sub(a, b)\n\n\ndef _twice(a):\n    return add(a, a)\n";
-    let user = "from alpha.core import add\n\n\ndef three(a):\n    return add(add(a, a), a)\n";
+    let user = "from alpha.core import add\n\n\ndef three(a):\n    return add(add(a, a), a)\n\n\ndef four(a):\n    return a * 4\n";
     let beta = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    import os\n\n\ndef title(text):\n    \"\"\"Title.\n\n```\nx\n```\n\"\"\"\n    \
                 return text.title()\n\n\ndef shout(text):\n    return text.upper()\n";
     let files = |files: &[(&str, &str)]| {
@@ -107,7 +107,7 @@ fn published(at: &Path) {
         "tests/1/core_checks_test.py",
         "import pytest\nfrom alpha import core, user\n\n\n@pytest.mark.parametrize('a', [1, 2])\ndef test_add(a):\n    assert core.add(a, 1) == a + 1\n\n\n\
          def test_less():\n    assert core.less(3, 1) == 2\n\n\ndef test_user():\n    assert user.three(2) == 6\n\n\ndef test_twice():\n    assert core._twice(2) == 4\n\n\n\
-         def test_nothing():\n    assert True\n",
+         def test_four():\n    assert user.four(2) == 8\n\n\ndef test_nothing():\n    assert True\n",
     );
     write("tests/1/alpha_gone_test.py", "def test_gone():\n    assert True\n");
     let metadata = json!({ "instances": [
@@ -165,7 +165,7 @@ fn published_data_become_repositories_that_are_built_and_scored() {
             ("recube/55", "beta/text.py", true),
         ]
     );
-    assert_eq!(instances[1]["published_leak"], "empty-block");
+    assert_eq!(instances[1]["published_leak"], "fence");
     let cases = dataset.rows("instance_cases");
     let of = |name: &str| {
         let row = cases.iter().find(|row| {
@@ -186,6 +186,7 @@ fn published_data_become_repositories_that_are_built_and_scored() {
             .map(|row| row["cause"].clone())
     };
     assert_eq!(cause("::test_nothing"), Some("no-repository-code".into()));
+    assert_eq!(cause("::test_four"), Some("does-not-reach".into()));
     assert_eq!(cause("::test_gone"), None, "its file is not among the selected ones");
 
     // The authors' folders of outputs: one answer is the original, one is wrong, and there is none of others.
