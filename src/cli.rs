@@ -17,6 +17,7 @@ mod help;
 #[cfg(test)]
 mod hostile_tests;
 mod image;
+mod import;
 mod init;
 mod inputs;
 mod list;
@@ -163,6 +164,9 @@ enum Command {
     /// Print a Python file without its imports and the bodies of its functions, as the family `recube` masks it
     #[command(after_help = help::MASK)]
     Mask(mask::MaskArguments),
+    /// Make repositories and a configuration of the data that a benchmark's authors publish
+    #[command(after_help = help::IMPORT)]
+    Import(import::ImportArguments),
     /// List the commits of clones that read like refactorings, for the family `codetaste`
     #[command(after_help = help::COMMITS)]
     Commits(commits::CommitsArguments),
@@ -344,6 +348,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Export(asked) => export::run(arguments, asked),
         Command::Publish(asked) => publish::run(arguments, asked),
         Command::Mask(asked) => mask::run(arguments, asked),
+        Command::Import(asked) => import::run(arguments, asked),
         Command::Commits(asked) => commits::run(arguments, asked),
         Command::Pattern(asked) => pattern::run(arguments, asked),
         Command::Diff(asked) => diff::run(arguments, asked),

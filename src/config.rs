@@ -26,7 +26,7 @@ pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
 use crate::record::prompt::PromptSettings;
-use crate::record::recube::Bounds;
+use crate::record::recube::{Bounds, GivenTests, Scope};
 use crate::record::source::Pinned;
 use crate::subset::{FORMER_TOP, Subset, TOP};
 pub use check::is_host_and_port;
@@ -167,6 +167,12 @@ pub struct Repo {
     pub domain: Option<String>,
     /// The only targets, by path, where there are any.
     pub targets: Vec<String>,
+    /// Parts of the tree that are shown; none for all of it.
+    pub scopes: Vec<Scope>,
+    /// Whether its instances are of the large set.
+    pub large: bool,
+    /// Tests in the place of its own.
+    pub outside: Option<OutsideTests>,
     /// Which commands are entries.
     pub entries: Entries,
     /// The pair of commits of which this is the base, in the family `codetaste`.
@@ -241,6 +247,18 @@ impl EntriesMode {
             EntriesMode::Discover => "discover",
         }
     }
+}
+
+/// Tests that somebody wrote for a repository and keeps beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OutsideTests {
+    #[serde(skip)]
+    pub folder: PathBuf,
+    /// Where in the tree they are put.
+    pub at: String,
+    /// What the folder has; empty until it is read.
+    #[serde(skip)]
+    pub given: GivenTests,
 }
 
 /// Where a repository comes from, as configured (`url` may hold credentials: never print it, see

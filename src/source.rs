@@ -14,6 +14,7 @@ mod cache;
 mod git;
 mod license;
 mod location;
+pub(crate) mod outside;
 mod path;
 mod pypi;
 mod secrets;
@@ -77,7 +78,7 @@ pub fn pin(
     progress: &dyn Fn(&str),
 ) -> Result<Pinned> {
     let context = Context { cache, progress, check: &|address| tools.public_address(address) };
-    match &spec.source {
+    let pinned = match &spec.source {
         SourceSpec::Git { url, commit, submodules, subdirectory, anonymous } => {
             let subdirectory = subdirectory.as_deref();
             let wanted = git::Wanted { commit, submodules: *submodules, subdirectory, anonymous: *anonymous };
@@ -90,6 +91,10 @@ pub fn pin(
             pypi::pin(&context, &spec.slug, tools, &pypi::Release { project, version, sha256 })
         }
         SourceSpec::Archive { file, pinned } => archive::pin(&context, &spec.slug, file, pinned),
+    }?;
+    match &spec.outside {
+        Some(tests) => outside::add(&context, &spec.slug, pinned, tests),
+        None => Ok(pinned),
     }
 }
 

@@ -29,9 +29,12 @@ pub(super) struct ReplayArguments {
     /// A group ID, or a part of one that no other group has; or an instance or case ID of the dataset that was built
     #[arg(value_name = "GROUP", value_parser = NonEmptyStringValueParser::new())]
     group: String,
-    /// base, everything, dimensions joined by `+` (`time-zone`, `locale+clock`), or `hash-seed-1` and so on
-    #[arg(long, value_parser = World::parse, default_value = "everything")]
-    world: World,
+    /// By default everything, with --masked base. base, everything, dimensions joined by `+` (`time-zone`, `locale+clock`), or `hash-seed-1` and so on
+    #[arg(long, value_parser = World::parse)]
+    world: Option<World>,
+    /// With the mask in the place of this file of the tree
+    #[arg(long, value_name = "TARGET")]
+    masked: Option<String>,
     /// How often
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     times: u32,
@@ -176,10 +179,12 @@ fn selected<'c>(
 
 fn show(arguments: &Arguments, replay: &ReplayArguments, one: &Replay, group: &Group) -> Result<u8> {
     let base = one.run(group, &World::Base, 1)?;
-    let made = if replay.world == World::Base && replay.times == 1 {
-        base.clone()
-    } else {
-        one.run(group, &replay.world, replay.times)?
+    let otherwise = if replay.masked.is_some() { World::Base } else { World::Everything };
+    let world = replay.world.as_ref().unwrap_or(&otherwise);
+    let made = match &replay.masked {
+        Some(target) => one.run_masked(&arguments.cache()?, target, group, (world, replay.times))?,
+        None if *world == World::Base && replay.times == 1 => base.clone(),
+        None => one.run(group, world, replay.times)?,
     };
     let reference = base.first().ok_or_else(|| Error::internal("an attempt gave no result"))?;
     print(arguments, one, reference, &made);

@@ -19,6 +19,7 @@ use crate::progress::Progress;
 use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::rules::RuleSet;
+use crate::source;
 use crate::terminal::{self, Text};
 
 /// This program, which is also the sandbox's inside.
@@ -63,6 +64,7 @@ pub(super) fn with(
     terminal::note(&format!("rules: {}", inputs.describe_rules()));
     let mut config = inputs.config(&selected.only, &selected.output)?;
     change(&mut config);
+    config.repos.iter_mut().try_for_each(source::outside::read)?;
     let rules = match config.dataset.family {
         Family::Gistify => inputs.rules()?,
         // A short trace says nothing about a file that many tests reach, and nothing about a refactoring.

@@ -66,6 +66,16 @@ fn repo(repo: &Repo) -> Value {
         let targets = repo.targets.iter().map(|file| json!({ "file": file }));
         keys.insert("target".to_owned(), targets.collect());
     }
+    if !repo.scopes.is_empty() {
+        keys.insert("scope".to_owned(), json!(repo.scopes));
+    }
+    if repo.large {
+        keys.insert("large".to_owned(), json!(true));
+    }
+    if let Some(outside) = &repo.outside {
+        keys.insert("tests_from".to_owned(), json!(format!("sha256:{}", outside.given.sha256)));
+        keys.insert("tests_at".to_owned(), json!(outside.at));
+    }
     if let Some(pair) = &repo.pair {
         keys.insert("pair".to_owned(), json!({ "repo": pair.repo, "golden": pair.golden }));
     }

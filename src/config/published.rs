@@ -213,7 +213,10 @@ fn repository(
     let toml::Value::Table(mut table) = plain(repo)? else {
         return Err(Error::usage("the dataset's configuration has a repository that is not a table"));
     };
-    table.remove("pair");
+    // Tests from elsewhere are in the tree that a dataset has, and its tests are named one by one.
+    for key in ["pair", "tests_from", "tests_at"] {
+        table.remove(key);
+    }
     // A place of the user's takes theirs: what they are is looked at before.
     for key in ["git", "path", "pypi", "sha256", "commit"] {
         if table.get(key).is_some_and(|value| !value.is_str()) {

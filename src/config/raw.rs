@@ -12,7 +12,16 @@ const DATASET: [&str; 8] =
 const SCREEN: [&str; 7] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const WITNESS: [&str; 2] = ["make", "required"];
-const RECUBE: [&str; 5] = ["min_groups", "max_groups", "min_functions", "min_exercised", "require_noticed"];
+const RECUBE: [&str; 8] = [
+    "min_groups",
+    "max_groups",
+    "min_functions",
+    "min_exercised",
+    "max_target_tokens",
+    "require_noticed",
+    "large",
+    "context_exclude",
+];
 const CODETASTE: [&str; 7] =
     ["runs", "min_tests", "min_pass_rate", "suite_timeout", "min_patterns", "min_coverage", "mine"];
 /// Keys of a pair: its own, and those that it may set in the place of its repository's.
@@ -39,7 +48,7 @@ const TIER: [&str; 2] = ["medium", "hard"];
 const PROMPT: [&str; 3] = ["execution", "strategy", "test_in_prompt"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
-const REPO: [&str; 24] = [
+const REPO: [&str; 28] = [
     "slug",
     "git",
     "path",
@@ -62,6 +71,10 @@ const REPO: [&str; 24] = [
     "system_packages",
     "domain",
     "target",
+    "scope",
+    "large",
+    "tests_from",
+    "tests_at",
     "entries",
     "entry",
 ];
@@ -93,7 +106,7 @@ pub(super) struct Raw<'a> {
     pub dataset: RawDataset<'a>,
     pub screen: RawScreen<'a>,
     pub witness: RawWitness,
-    pub recube: RawRecube,
+    pub recube: RawRecube<'a>,
     pub codetaste: RawCodetaste<'a>,
     pub tier: RawTier,
     pub prompt: RawPrompt<'a>,
@@ -140,14 +153,17 @@ pub(super) struct RawWitness {
 }
 
 /// `[recube]`
-pub(super) struct RawRecube {
+pub(super) struct RawRecube<'a> {
     /// Where the section starts; none when it is missing.
     pub at: Option<usize>,
     pub min_groups: Field<i128>,
     pub max_groups: Field<i128>,
     pub min_functions: Field<i128>,
     pub min_exercised: Field<f64>,
+    pub max_target_tokens: Field<i128>,
     pub require_noticed: Field<bool>,
+    pub large: Field<bool>,
+    pub context_exclude: Texts<'a>,
 }
 
 /// `[codetaste]`
@@ -233,6 +249,11 @@ pub(super) struct RawRepo<'a> {
     pub domain: Text<'a>,
     /// Where each `[[repo.target]]` starts, and its file.
     pub targets: Vec<(usize, Text<'a>)>,
+    /// Where each `[[repo.scope]]` starts, its name and its globs.
+    pub scopes: Vec<(usize, Text<'a>, Texts<'a>)>,
+    pub large: Field<bool>,
+    pub tests_from: Text<'a>,
+    pub tests_at: Text<'a>,
     pub entries: Text<'a>,
     pub entry: Vec<RawEntry<'a>>,
 }
@@ -383,14 +404,17 @@ fn witness(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawWit
     }
 }
 
-fn recube(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawRecube {
+fn recube<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawRecube<'a> {
     RawRecube {
         at: section.map(|section| section.at),
         min_groups: field(section, |section| section.integer("min_groups", problems)),
         max_groups: field(section, |section| section.integer("max_groups", problems)),
         min_functions: field(section, |section| section.integer("min_functions", problems)),
         min_exercised: field(section, |section| section.number("min_exercised", problems)),
+        max_target_tokens: field(section, |section| section.integer("max_target_tokens", problems)),
         require_noticed: field(section, |section| section.flag("require_noticed", problems)),
+        large: field(section, |section| section.flag("large", problems)),
+        context_exclude: field(section, |section| section.texts("context_exclude", problems)),
     }
 }
 
@@ -487,6 +511,10 @@ fn keys_of_repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRe
             .iter()
             .map(|target| one_target(target, problems))
             .collect(),
+        scopes: section.sections("scope", problems).iter().map(|scope| one_scope(scope, problems)).collect(),
+        large: section.flag("large", problems),
+        tests_from: section.text("tests_from", problems),
+        tests_at: section.text("tests_at", problems),
         entries: section.text("entries", problems),
         entry: section.sections("entry", problems).iter().map(|entry| one_entry(entry, problems)).collect(),
     }
@@ -505,6 +533,11 @@ fn one_entry<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawEntry
         exit: section.integer("exit", problems),
         files: section.texts("files", problems),
     }
+}
+
+fn one_scope<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> (usize, Text<'a>, Texts<'a>) {
+    section.refuse_unknown(&["name", "paths"], |_| None, problems);
+    (section.at, section.text("name", problems), section.texts("paths", problems))
 }
 
 fn one_target<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> (usize, Text<'a>) {

@@ -336,3 +336,36 @@ fn entries_are_read_with_their_names_and_published_as_they_were_written() {
     assert_eq!(without_lines(&again.repos[0].entries), without_lines(entries));
     assert!(to_public_json(&read(repo).unwrap())["repos"][0].get("entry").is_none());
 }
+
+#[test]
+fn scopes_and_tests_from_outside_go_with_masked_files_alone_and_are_checked() {
+    let recube = |keys: &str| {
+        with_repo(&format!("git = \"https://h/a/b\"\ncommit = \"{HASH}\"\n{keys}")).replacen(
+            "[dataset]",
+            "[dataset]\nfamily = \"recube\"",
+            1,
+        )
+    };
+    let scope = "[[repo.scope]]\nname = \"json\"\npaths = [\"src/json/**\"]\n";
+    let config = read(&recube(&format!("large = true\ntests_from = \"tmp\"\n{scope}"))).unwrap();
+    let repo = &config.repos[0];
+    assert_eq!((repo.scopes[0].name.as_str(), repo.scopes[0].paths.len(), repo.large), ("json", 1, true));
+    let outside = repo.outside.as_ref().unwrap();
+    assert_eq!((outside.folder.as_path(), outside.at.as_str()), (Path::new("/tmp"), "tests"));
+    let twice = format!(
+        "tests_from = \"no-such-folder\"\ntests_at = \"../t\"\n{scope}{scope}[[repo.scope]]\nname = \"x\"\n"
+    );
+    let said = messages(&recube(&twice));
+    for words in ["is not a folder in the tree", "is named twice", "missing key `paths`"] {
+        assert!(said.iter().any(|message| message.contains(words)), "{words}: {said:?}");
+    }
+    let both = messages(&recube("tests_from = \"tmp\"\ntests = [\"t.py\"]"));
+    assert!(both[0].contains("does not go with `tests_from`"), "{both:?}");
+    let gistify =
+        messages(&with_repo(&format!("git = \"https://h/a/b\"\ncommit = \"{HASH}\"\nlarge = true\n{scope}")));
+    assert_eq!(gistify.len(), 2, "{gistify:?}");
+    assert!(
+        gistify.iter().all(|message| message.contains("goes with the family recube alone")),
+        "{gistify:?}"
+    );
+}

@@ -22,7 +22,7 @@ use crate::record::entry::EntryCommand;
 use crate::record::id::{InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
 use crate::record::limits::TierBounds;
-use crate::record::recube::{InstanceCase, Kind, PublishedTarget, TargetCause, TargetRow, WHOLE_TREE, Way};
+use crate::record::recube::{InstanceCase, Kind, PublishedTarget, TargetCause, TargetRow, Way};
 use crate::record::trace::FunctionCalls;
 use crate::subset::{Measure, Member};
 
@@ -41,6 +41,8 @@ pub struct RecubeInstance {
     /// The masked file, from the root of the tree.
     pub target: String,
     pub scope: String,
+    #[serde(default)]
+    pub large: bool,
     pub domain: Option<String>,
     pub entry_command: String,
     pub prompt: String,
@@ -173,6 +175,7 @@ pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
         text("python", |row| Some(&row.head.python)),
         text("target", |row| Some(&row.target)),
         text("scope", |row| Some(&row.scope)),
+        flag("large", |row| Some(row.large)),
         text("domain", |row| row.domain.as_deref()),
         text("entry_command", |row| Some(&row.entry_command)),
         text("prompt", |row| Some(&row.prompt)),
@@ -325,6 +328,7 @@ const INSTANCES: &[Entry] = &[
     ("python", "version of the interpreter"),
     ("target", "the file that is masked, from the root of the tree"),
     ("scope", "the part of the tree that is shown; `*` is all of it"),
+    ("large", "whether it is one of the large set, whose instances are shown whole repositories"),
     ("domain", "what the repository is about, as the configuration says; null where it does not"),
     ("entry_command", "the command that runs the groups that judge"),
     ("prompt", "what an agent is asked to do"),
@@ -361,7 +365,7 @@ const INSTANCES: &[Entry] = &[
     ("original_sha256", "SHA-256 of the original"),
     (
         "hidden_files",
-        "other files of the tree that an agent does not see: tests, byte code and copies of the target",
+        "other files of the tree that an agent does not see: tests, byte code and copies of the target, Python files outside of the scope",
     ),
     (
         "leaks",
@@ -381,7 +385,10 @@ const INSTANCES: &[Entry] = &[
         "tag of the container image of the environment, which has the original; null where none was made",
     ),
     ("image_id", "the image's id"),
-    ("flags", "`bodies-unnoticed`: the cases notice fewer than half of the bodies"),
+    (
+        "flags",
+        "`bodies-unnoticed`: the cases notice fewer than half of the bodies; `long-answer`: the original has more than 8,192 tokens",
+    ),
 ];
 const TARGETS: &[Entry] = &[
     ("slug", "the repository"),
@@ -407,7 +414,7 @@ const INSTANCE_CASES: &[Entry] = &[
     ("group_id", "a group that was chosen for it"),
     ("case_id", "node ID of a case of that group"),
     ("kind", "`external` or `internal`"),
-    ("reason", "why the group is of that kind"),
+    ("reason", "why the group is of that kind; `given` where tests from outside say so"),
     (
         "entry",
         "who calls into the target: `direct` (tests alone), `through` (other files alone), `both`, `none`",
@@ -492,7 +499,8 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
         environment: format!("environments/{}", head.slug.file_name()),
         head,
         target: target.file.clone(),
-        scope: WHOLE_TREE.to_owned(),
+        scope: target.scope.clone(),
+        large: target.large,
         domain: None,
         fail_to_pass: target.judging().map(|case| case.case_id.clone()).collect(),
         pass_to_pass: Vec::new(),

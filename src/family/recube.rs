@@ -9,6 +9,8 @@ pub mod leaks;
 pub mod mask;
 pub mod pack;
 pub mod prompts;
+pub mod published;
+pub mod scope;
 pub mod score;
 pub mod similar;
 pub mod surface;
@@ -19,6 +21,16 @@ use crate::record::patch::{Patch, PathProblem};
 
 /// The file that an agent hands in.
 pub const SUBMISSION: &str = "target.py";
+
+/// Most tokens of an answer with one question, without a chain of thought.
+const LONG_ANSWER: u64 = 8192;
+
+/// What whoever uses an instance should know of it.
+pub fn flags(noticed: u64, bodies: u64, target_tokens: Option<u64>) -> Vec<String> {
+    let is_long = target_tokens.is_some_and(|tokens| tokens > LONG_ANSWER);
+    let flags = [(2 * noticed < bodies, "bodies-unnoticed"), (is_long, "long-answer")];
+    flags.into_iter().filter(|(holds, _)| *holds).map(|(_, name)| name.to_owned()).collect()
+}
 
 /// The tree with another text in the place of the target.
 ///

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::attempt::lab::{Made, Wanted};
+use crate::attempt::lab::{Lab, Made, Wanted};
+use crate::attempt::overlay::History;
 use crate::config::Repo;
 use crate::error::{Error, Result};
+use crate::family::recube::exchanged;
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, Compare};
 use crate::record::world::World;
+use crate::referee::recube::Ground;
+use crate::store::{Cache, discard};
 
 use super::Pipeline;
 use super::prepare::{Preparation, Prepared};
@@ -58,7 +62,34 @@ impl Replay {
     /// # Errors
     /// A world that this machine does not cover; the harness's trouble; an interruption.
     pub fn run(&self, group: &Group, world: &World, times: u32) -> Result<Vec<Attempt>> {
-        let Prepared { collected, lab, .. } = &self.prepared;
+        self.run_in(&self.prepared.lab, group, world, times)
+    }
+
+    /// Runs the group `times` times in a world, with the mask in the place of a file and without history, as the gates of the
+    /// family `recube` do.
+    ///
+    /// # Errors
+    /// A usage error: the file cannot be masked. Those of [`Replay::run`].
+    pub fn run_masked(
+        &self,
+        cache: &Cache,
+        target: &str,
+        group: &Group,
+        (world, times): (&World, u32),
+    ) -> Result<Vec<Attempt>> {
+        let ground = Ground::of(&self.prepared.lab, target)?;
+        let patch = exchanged(target, ground.masked.text.as_bytes(), &ground.byte_code)
+            .map_err(|_| Error::usage(format!("{target} is not a file of the tree")))?;
+        let lab = self.prepared.lab.with(cache, &patch, History::Hidden)?;
+        let made = self.run_in(&lab, group, world, times);
+        if let Some(folder) = lab.built.tree.parent() {
+            discard(folder)?;
+        }
+        made
+    }
+
+    fn run_in(&self, lab: &Lab, group: &Group, world: &World, times: u32) -> Result<Vec<Attempt>> {
+        let collected = &self.prepared.collected;
         if let World::Only(dimensions) = world
             && let Some(reason) = dimensions.iter().find_map(|one| lab.capabilities.not_covered.get(one))
         {

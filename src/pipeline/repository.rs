@@ -38,7 +38,7 @@ use crate::referee::gistify::witness::kept;
 use crate::rules::{Applied, Subject as RuleSubject};
 use crate::screen::considered::Depth;
 use crate::screen::decide::ScreenPolicy;
-use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
+use crate::screen::ruling::{RuledVerdict, after_trace, after_trace_of, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
 use crate::source;
 use crate::text::shell_quote;
@@ -65,6 +65,8 @@ struct Work<'a> {
     traces: Traces,
     on_trial: SelfChecks,
     variants: Variants,
+    /// The target of each test file that was written for one.
+    written_for: BTreeMap<String, String>,
 }
 
 impl<'a> Repository<'a> {
@@ -320,7 +322,8 @@ impl<'a> Repository<'a> {
         let traces = Traces::open(&folder.join("traces"))?;
         let on_trial = SelfChecks::open(&folder.join("self-checks"), screen.compare)?;
         let variants = Variants::open(&folder.join("variants"), pipeline.config.dataset.seed)?;
-        Ok(Work { prepared, screening, traces, on_trial, variants })
+        let written_for = self.written_for(prepared)?;
+        Ok(Work { prepared, screening, traces, on_trial, variants, written_for })
     }
 
     /// The first rounds and worlds of these groups. What is known of a group then is traced while the cause of others is
@@ -441,7 +444,7 @@ impl<'a> Repository<'a> {
         let originals: Vec<Original<'_>> =
             golden.iter().map(|(at, cases)| Original::of_group(&ids[*at], &groups[*at], cases)).collect();
         let tracing = self.tracing(Which::Second, work, &begun);
-        let Work { prepared, screening, traces, on_trial, variants } = work;
+        let Work { prepared, screening, traces, on_trial, variants, .. } = work;
         let title = format!("{} self-check", self.repo.slug);
         let judge = || {
             if originals.is_empty() {
@@ -503,7 +506,12 @@ impl<'a> Repository<'a> {
         let judge = |(index, verdict): (usize, Verdict)| {
             let group = &groups[index];
             let traced = work.traces.totals(&group.group_id);
-            RuledVerdict::of(group, after_trace(group, verdict, traced), self.rules_on(work, index, traced))
+            let verdict = after_trace(group, verdict, traced);
+            let verdict = match work.written_for.get(&group.file) {
+                Some(target) => after_trace_of(group, target, verdict, traced),
+                None => verdict,
+            };
+            RuledVerdict::of(group, verdict, self.rules_on(work, index, traced))
         };
         verdicts.into_iter().enumerate().map(judge).collect()
     }

@@ -136,6 +136,10 @@ fn of_plain(cause: &Cause) -> (&'static str, &'static str) {
             "What a command prints is what the same program, or the same subcommand, prints for --help or --version.",
             "Nothing: a help text is not a task.",
         ),
+        Cause::DoesNotReach => (
+            "Tests from outside (`tests_from`) are each written for one file of the repository, and no function of that file is called.",
+            "Read the test: what it needs may be stubbed in it, or it belongs to another file.",
+        ),
         Cause::NoRepositoryCode => (
             "The test passes, and no Python function of the repository outside of its tests is called. Calls into compiled \
              code are not counted.",

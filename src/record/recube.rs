@@ -1,5 +1,7 @@
 //! What `ReCUBE` makes of a repository: candidates, instances, and the cases that judge them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::explanation::Explanation;
@@ -20,14 +22,86 @@ pub struct Bounds {
     pub min_functions: u32,
     /// Share of the functions with a body that groups call; from 0 to 1.
     pub min_exercised: f64,
+    /// Tokens of a target, at most so many.
+    pub max_target_tokens: u32,
     /// Whether half of the bodies have to be noticed.
     pub require_noticed: bool,
+    /// Whether each target of a scope is also an instance that is shown the whole tree.
+    pub large: bool,
+    /// Globs of files that prompts do not show.
+    pub context_exclude: Vec<String>,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds { min_groups: 5, max_groups: 30, min_functions: 3, min_exercised: 0.5, require_noticed: false }
+        let apart = ["docs/**", "doc/**", "examples/**", "benchmarks/**", ".github/**"];
+        Bounds {
+            min_groups: 5,
+            max_groups: 30,
+            min_functions: 3,
+            min_exercised: 0.5,
+            max_target_tokens: 16384,
+            require_noticed: false,
+            large: false,
+            context_exclude: apart.map(str::to_owned).into(),
+        }
     }
+}
+
+/// A part of a tree that is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Scope {
+    pub name: String,
+    /// Globs of its files; an `__init__.py` above one of them belongs to it too.
+    pub paths: Vec<String>,
+}
+
+/// Tests that come with a repository, each file for one target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenTests {
+    /// SHA-256 of the folder.
+    pub sha256: String,
+    /// Target of each test file, by its path in the tree; none where the file's name says it.
+    pub files: BTreeMap<String, Option<String>>,
+    /// By target and name of a test function.
+    pub kinds: BTreeMap<String, BTreeMap<String, Kind>>,
+}
+
+impl GivenTests {
+    /// The target of each test file, both by path in the tree.
+    ///
+    /// # Errors
+    /// Test files without a target in the tree, in words.
+    pub fn targets<'a>(
+        &self,
+        paths: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<BTreeMap<String, String>, Vec<String>> {
+        let (mut targets, mut problems) = (BTreeMap::new(), Vec::new());
+        for (file, named) in &self.files {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            let is_its = |path: &&str| match named {
+                Some(target) => target == path,
+                None => path.ends_with(".py") && test_name(path) == name,
+            };
+            let mut found = paths.clone().filter(is_its);
+            match (found.next(), found.next()) {
+                (Some(target), None) => drop(targets.insert(file.clone(), target.to_owned())),
+                (Some(one), Some(other)) => {
+                    problems.push(format!("{file} could be the tests of {one} and of {other}"));
+                }
+                (None, _) => problems.push(match named {
+                    Some(target) => format!("{file} is for {target}, which the tree does not have"),
+                    None => format!("{file} has the name of no file of the tree"),
+                }),
+            }
+        }
+        if problems.is_empty() { Ok(targets) } else { Err(problems) }
+    }
+}
+
+/// The name that the file with the tests of a target has.
+pub fn test_name(target: &str) -> String {
+    format!("{}_test.py", target.strip_suffix(".py").unwrap_or(target).replace('/', "_"))
 }
 
 /// Whether a test sees the target as other files do, or knows what is inside.
@@ -62,14 +136,17 @@ pub enum Reason {
     TestCallsUnshared,
     /// Nothing in the tree calls: pytest, a library or the body of a module does.
     NoCaller,
+    /// Whoever wrote the test says so.
+    Given,
 }
 
 impl Reason {
-    /// The kind that follows.
-    pub fn kind(self) -> Kind {
+    /// The kind that follows; none where it was given.
+    pub fn kind(self) -> Option<Kind> {
         match self {
-            Reason::OtherFileCalls | Reason::TestCallsShared => Kind::External,
-            Reason::TestCallsPrivate | Reason::TestCallsUnshared | Reason::NoCaller => Kind::Internal,
+            Reason::OtherFileCalls | Reason::TestCallsShared => Some(Kind::External),
+            Reason::TestCallsPrivate | Reason::TestCallsUnshared | Reason::NoCaller => Some(Kind::Internal),
+            Reason::Given => None,
         }
     }
 
@@ -81,6 +158,7 @@ impl Reason {
             Reason::TestCallsShared => "test-calls-shared",
             Reason::TestCallsUnshared => "test-calls-unshared",
             Reason::NoCaller => "no-caller",
+            Reason::Given => "given",
         }
     }
 }
@@ -113,6 +191,7 @@ impl Way {
 pub enum TargetCause {
     NotMaskable,
     FewFunctions,
+    TooLong,
     FewTests,
     LittleExercised,
     MaskSurvives,
@@ -124,9 +203,10 @@ pub enum TargetCause {
 
 impl TargetCause {
     /// All, in the order in which they are asked.
-    pub const ALL: [TargetCause; 8] = [
+    pub const ALL: [TargetCause; 9] = [
         TargetCause::NotMaskable,
         TargetCause::FewFunctions,
+        TargetCause::TooLong,
         TargetCause::FewTests,
         TargetCause::LittleExercised,
         TargetCause::NotNamed,
@@ -140,6 +220,7 @@ impl TargetCause {
         match self {
             TargetCause::NotMaskable => "not-maskable",
             TargetCause::FewFunctions => "few-functions",
+            TargetCause::TooLong => "too-long",
             TargetCause::FewTests => "few-tests",
             TargetCause::LittleExercised => "little-exercised",
             TargetCause::MaskSurvives => "mask-survives",
@@ -161,6 +242,11 @@ impl TargetCause {
                 "fewer functions than asked for have a body",
                 "A body is more than `...`, `pass` or `raise NotImplementedError`. There would be next to nothing to write again.",
                 "`min_functions` in [recube] asks for less.",
+            ),
+            TargetCause::TooLong => (
+                "it has more tokens than asked for",
+                "An answer of the published settings, 16,384 tokens at most, could not hold it. Tokens are those of cl100k_base.",
+                "`max_target_tokens` in [recube] asks for less.",
             ),
             TargetCause::FewTests => (
                 "fewer kept groups than asked for reach the file",
@@ -261,6 +347,10 @@ pub struct InstanceCase {
 pub struct PublishedTarget {
     pub instance_id: InstanceId,
     pub file: String,
+    /// The part of the tree that is shown.
+    pub scope: String,
+    /// Whether it is one of the large set, which is shown all there is.
+    pub large: bool,
     pub measured: Measured,
     /// Functions without which a case does not pass.
     pub noticed_functions: u64,

@@ -59,6 +59,7 @@ causes! {
     NondeterministicOutput "nondeterministic-output"
         "exception type or output differs between attempts in one world";
     NoRepositoryCode "no-repository-code" "runs no Python function of the repository outside the tests";
+    DoesNotReach "does-not-reach" "does not call the file whose tests it is among (`tests_from`)";
     WaitsForInput "waits-for-input" "a command that asks for input which it does not get";
     NeedsTerminal "needs-terminal" "a command that fails without a terminal";
     RunsForever "runs-forever" "a command that does not come to its end in any attempt";

@@ -47,7 +47,7 @@ impl Family {
             | Cause::WaitsForInput
             | Cause::RunsForever
             | Cause::ExitsWith => Family::NotRunnable,
-            Cause::NoRepositoryCode | Cause::PrintsHelpOnly => Family::NoCode,
+            Cause::NoRepositoryCode | Cause::DoesNotReach | Cause::PrintsHelpOnly => Family::NoCode,
             Cause::Rule(_) => Family::Rule,
         }
     }

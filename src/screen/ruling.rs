@@ -44,6 +44,22 @@ impl RuledVerdict {
     }
 }
 
+/// A verdict after its trace, of a group that was written for one file: what does not reach it is out.
+pub(crate) fn after_trace_of(
+    group: &Group,
+    target: &str,
+    verdict: Verdict,
+    traced: Option<&Traced>,
+) -> Verdict {
+    let totals = whole_totals(traced).filter(|_| verdict.is_kept());
+    match totals {
+        Some(totals) if !totals.files.iter().any(|file| file == target) => {
+            verdict::does_not_reach(group, target)
+        }
+        _ => verdict,
+    }
+}
+
 /// A verdict after its trace: what passes without running the repository's own code is out. What could not be measured
 /// to its end, or ended otherwise than without a tracer, decides nothing.
 pub(crate) fn after_trace(group: &Group, verdict: Verdict, traced: Option<&Traced>) -> Verdict {
@@ -113,6 +129,21 @@ mod tests {
         assert!(whole_totals(Some(&other)).is_none() && whole_totals(Some(&traced(0, true))).is_some());
         let failed = verdict::no_repository_code(&group(), 0);
         assert_eq!(after_trace(&group(), failed.clone(), Some(&traced(5, true))), failed);
+    }
+
+    #[test]
+    fn a_group_that_was_written_for_a_file_has_to_call_it() {
+        let mut reaches = traced(5, true);
+        reaches.totals.files = vec!["pkg/a.py".to_owned()];
+        let cause = |target: &str, traced: &Traced| {
+            let verdict = after_trace_of(&group(), target, Verdict::Kept, Some(traced));
+            verdict.cause().map(ToString::to_string)
+        };
+        assert_eq!(cause("pkg/a.py", &reaches), None);
+        assert_eq!(cause("pkg/b.py", &reaches).as_deref(), Some("does-not-reach"));
+        assert_eq!(cause("pkg/b.py", &traced(5, false)), None, "its trace did not come to its end");
+        let failed = verdict::no_repository_code(&group(), 0);
+        assert_eq!(after_trace_of(&group(), "pkg/b.py", failed.clone(), Some(&reaches)), failed);
     }
 
     #[test]

@@ -114,6 +114,16 @@ pub(crate) fn depends(
 }
 
 /// The verdict of a group that calls nothing of the repository outside its tests.
+pub(crate) fn does_not_reach(group: &Group, target: &str) -> Verdict {
+    dropped(
+        group,
+        Cause::DoesNotReach,
+        &format!("passes, but calls no function of {target}"),
+        &[],
+        String::new(),
+    )
+}
+
 pub(crate) fn no_repository_code(group: &Group, calls_in_tests: u64) -> Verdict {
     let summary = if group.entry.is_some() {
         "calls no Python function of the repository".to_owned()

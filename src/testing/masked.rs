@@ -51,7 +51,7 @@ fn add(contribution: &mut Contribution) {
         cases.extend(one.group.cases.iter().map(|case| InstanceCase {
             group_id: one.group.group_id.clone(),
             case_id: case.case_id.clone(),
-            kind: reason.kind(),
+            kind: reason.kind().unwrap(),
             reason,
             way,
             left_out: None,
@@ -93,6 +93,8 @@ fn add(contribution: &mut Contribution) {
     let published = PublishedTarget {
         instance_id: InstanceId::of_target(&pinned.slug, &pinned.commit, WHOLE_TREE, TARGET),
         file: TARGET.to_owned(),
+        scope: WHOLE_TREE.to_owned(),
+        large: false,
         measured: measured.clone(),
         noticed_functions: 2,
         unnoticed: vec!["third".to_owned()],

@@ -110,14 +110,14 @@ fn differences(cases: &[&InstanceCase], original: &Shown, gates: [(&str, Shown);
 mod tests {
     use super::*;
     use crate::record::outcome::Outcome;
-    use crate::record::recube::{Reason, Way};
+    use crate::record::recube::{Kind, Reason, Way};
 
     #[test]
     fn a_case_that_passes_without_the_bodies_or_fails_with_them_is_named() {
         let case = |id: &str, left_out: Option<&str>| InstanceCase {
             group_id: "t.py::test".into(),
             case_id: id.into(),
-            kind: Reason::OtherFileCalls.kind(),
+            kind: Kind::External,
             reason: Reason::OtherFileCalls,
             way: Way::Through,
             left_out: left_out.map(str::to_owned),

@@ -1,20 +1,35 @@
 //! `[recube]`, and what of other sections goes with that family alone.
 
+use std::path::Path;
+
 use super::{Field, Located, Problems, flag, whole32};
+use crate::config::OutsideTests;
 use crate::config::raw::{Raw, RawRecube, RawRepo};
 use crate::record::family::Family;
-use crate::record::recube::Bounds;
+use crate::record::recube::{Bounds, GivenTests, Scope};
 use crate::subset::Measure;
 
 /// What is asked of targets.
-pub(super) fn bounds(raw: &RawRecube, problems: &mut Problems<'_>) -> Bounds {
+pub(super) fn bounds(raw: &RawRecube<'_>, problems: &mut Problems<'_>) -> Bounds {
     let default = Bounds::default();
     let bounds = Bounds {
         min_groups: whole32("min_groups", &raw.min_groups, default.min_groups, 1, problems),
         max_groups: whole32("max_groups", &raw.max_groups, default.max_groups, 0, problems),
         min_functions: whole32("min_functions", &raw.min_functions, default.min_functions, 1, problems),
         min_exercised: share("min_exercised", &raw.min_exercised, default.min_exercised, problems),
+        max_target_tokens: whole32(
+            "max_target_tokens",
+            &raw.max_target_tokens,
+            default.max_target_tokens,
+            1,
+            problems,
+        ),
         require_noticed: flag(&raw.require_noticed, default.require_noticed),
+        large: flag(&raw.large, default.large),
+        context_exclude: match &raw.context_exclude {
+            Field::Given(list) => globs("context_exclude", list, problems),
+            Field::Missing | Field::Refused => default.context_exclude,
+        },
     };
     let place = raw.max_groups.clone().given().or(raw.min_groups.clone().given());
     if let Some(Located { at, .. }) = place.filter(|_| (1..bounds.min_groups).contains(&bounds.max_groups)) {
@@ -46,9 +61,9 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
         problems.add(range.at, message, Some(format!("they have {}", names.join(", "))));
     }
     if family != Family::Recube {
-        let targets = raw.repos.iter().flat_map(|repo| &repo.targets).map(|(at, _)| (*at, "[[repo.target]]"));
         let section = raw.recube.at.map(|at| (at, "[recube]"));
-        refuse_of(Family::Recube, section.into_iter().chain(targets), problems);
+        let keys = section.into_iter().chain(raw.repos.iter().flat_map(own_keys));
+        refuse_of(Family::Recube, keys, problems);
     }
     if family != Family::Codetaste {
         let pairs = raw.pairs.iter().map(|pair| (pair.at, "[[pair]]"));
@@ -79,6 +94,17 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
             "`per_repo` does not go with the family codetaste: every pair that passes is an instance";
         problems.add(most.at, message.to_owned(), Some("leave it out, and name fewer pairs".to_owned()));
     }
+}
+
+/// What of a repository goes with this family alone.
+fn own_keys(repo: &RawRepo<'_>) -> Vec<(usize, &'static str)> {
+    let targets = repo.targets.iter().map(|(at, _)| (*at, "[[repo.target]]"));
+    let scopes = repo.scopes.iter().map(|(at, ..)| (*at, "[[repo.scope]]"));
+    let at = |field: &Field<&str>| field.clone().given().map(|text| text.at);
+    let texts = [("`tests_from`", at(&repo.tests_from)), ("`tests_at`", at(&repo.tests_at))];
+    let texts = texts.into_iter().filter_map(|(name, at)| Some((at?, name)));
+    let large = repo.large.clone().given().map(|flag| (flag.at, "`large`"));
+    targets.chain(scopes).chain(texts).chain(large).collect()
 }
 
 fn refuse_of<'n>(
@@ -120,4 +146,71 @@ pub(super) fn targets(raw: &RawRepo<'_>, problems: &mut Problems<'_>) -> Vec<Str
         }
     }
     files
+}
+
+/// The parts of `[[repo.scope]]`.
+pub(super) fn scopes(raw: &RawRepo<'_>, problems: &mut Problems<'_>) -> Vec<Scope> {
+    let mut scopes: Vec<Scope> = Vec::new();
+    for (at, name, paths) in &raw.scopes {
+        for (key, is_missing) in [("name", !name.is_present()), ("paths", !paths.is_present())] {
+            if is_missing {
+                let message = format!("missing key `{key}` in [[repo.scope]]");
+                let hint = "add name = \"json\" and paths = [\"src/package/json/**\"]".to_owned();
+                problems.add(*at, message, Some(hint));
+            }
+        }
+        let (Field::Given(name), Field::Given(paths)) = (name, paths) else { continue };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.value.is_empty() || !name.value.chars().all(is_name) {
+            let message = format!("{} is not the name of a scope", crate::redact::quote(name.value));
+            problems.add(name.at, message, Some("write letters, digits, `.`, `_` or `-`".to_owned()));
+        } else if scopes.iter().any(|known| known.name == name.value) {
+            let message = format!("scope {} is named twice", crate::redact::quote(name.value));
+            problems.add(name.at, message, None);
+        }
+        scopes.push(Scope { name: name.value.to_owned(), paths: globs("paths", paths, problems) });
+    }
+    scopes
+}
+
+/// Tests that are not the repository's own. What the folder has is read later.
+pub(super) fn outside(raw: &RawRepo<'_>, base: &Path, problems: &mut Problems<'_>) -> Option<OutsideTests> {
+    let at = match &raw.tests_at {
+        Field::Given(text) if crate::record::trace::check_path(text.value).is_err() => {
+            let message = format!("{} is not a folder in the tree", crate::redact::quote(text.value));
+            problems.add(text.at, message, Some("write it from the root of the tree, with `/`".to_owned()));
+            return None;
+        }
+        Field::Given(text) => text.value.to_owned(),
+        Field::Missing | Field::Refused => "tests".to_owned(),
+    };
+    let Field::Given(folder) = &raw.tests_from else {
+        if let Field::Given(text) = &raw.tests_at {
+            problems.add(text.at, "`tests_at` goes with `tests_from` alone".to_owned(), None);
+        }
+        return None;
+    };
+    if let Field::Given(tests) = &raw.tests {
+        let message = "`tests` does not go with `tests_from`: nothing else is collected".to_owned();
+        problems.add(tests.at, message, Some("leave one of them out".to_owned()));
+    }
+    let path = base.join(folder.value);
+    if folder.value.is_empty() || !path.is_dir() {
+        let message = format!("tests_from {} is not a folder", crate::redact::quote(folder.value));
+        problems.add(folder.at, message, Some("relative paths start at the configuration file".to_owned()));
+        return None;
+    }
+    Some(OutsideTests { folder: path, at, given: GivenTests::default() })
+}
+
+/// Globs of paths in the tree.
+fn globs(key: &str, list: &Located<Vec<Located<&str>>>, problems: &mut Problems<'_>) -> Vec<String> {
+    for text in &list.value {
+        if crate::record::trace::check_path(&text.value.replace(['*', '?'], "x")).is_err() {
+            let shown = crate::redact::quote(text.value);
+            let message = format!("`{key}` names {shown}, which no path inside the tree fits");
+            problems.add(text.at, message, Some("write it from the root of the tree, with `/`".to_owned()));
+        }
+    }
+    list.value.iter().map(|text| text.value.to_owned()).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::checker::Checker;
-use super::{docker, entries, pin, recipe, recube};
+use super::{docker, entries, flag, pin, recipe, recube};
 use crate::config::raw::RawRepo;
 use crate::config::{BackendKind, Repo};
 use crate::document::section::{Field, Located};
@@ -23,6 +23,7 @@ pub(super) fn all(raws: &[RawRepo<'_>], checker: &mut Checker<'_, '_>) -> Vec<Re
 pub(super) fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
     let slug = slug(raw, checker.problems);
     let source = pin::source(raw, checker);
+    let base = checker.base;
     let problems = &mut *checker.problems;
     let repo = Repo {
         slug: slug.clone().unwrap_or_else(placeholder),
@@ -39,6 +40,9 @@ pub(super) fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Re
         system_packages: docker::packages(&raw.system_packages, problems),
         domain: raw.domain.clone().given().map(|text| text.value.to_owned()),
         targets: recube::targets(raw, problems),
+        scopes: recube::scopes(raw, problems),
+        large: flag(&raw.large, false),
+        outside: recube::outside(raw, base, problems),
         pair: None,
         entries: entries::of(raw, problems),
         locked: None,

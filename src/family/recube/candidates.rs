@@ -7,7 +7,8 @@ use super::docstring::DocstringKind;
 use super::kinds::{Entries, called_by_code, classify, entries, way};
 use super::mask::{Cut, Function, Masked, NotMaskable, mask, published_leak, text_of_target};
 use super::surface::{FileNames, surface};
-use crate::record::recube::{Bounds, Measured, Reason, TargetCause, TargetRow, Way};
+use crate::family::tokens;
+use crate::record::recube::{Bounds, Kind, Measured, Reason, TargetCause, TargetRow, Way};
 use crate::record::trace::{FunctionCalls, is_test_path};
 
 /// A kept group and its calls.
@@ -20,6 +21,8 @@ pub struct GroupCalls<'a> {
     pub starts_threads: bool,
     /// Functions on which its traces disagree, `file::function`.
     pub unstable: &'a [String],
+    /// The only file that it judges, where whoever wrote it says so, and the kind that it has there.
+    pub given: Option<(&'a str, Option<Kind>)>,
 }
 
 /// How one group reaches one file.
@@ -29,6 +32,7 @@ struct Reach {
     entries: Entries,
     /// Lines at which functions begin that it calls.
     called: BTreeSet<u32>,
+    kind: Option<Kind>,
 }
 
 /// Which groups reach which files.
@@ -45,7 +49,8 @@ impl Reached {
         let of_tree = || functions.clone().filter(|one| !is_test_path(&one.file, test_roots));
         let package = of_tree().map(|one| one.calls).fold(0, u64::saturating_add);
         let files: BTreeSet<&str> = of_tree().map(|one| one.file.as_str()).collect();
-        for file in files.into_iter().filter(|file| is_candidate(file)) {
+        let judges = |file: &&str| group.given.is_none_or(|(only, _)| only == *file);
+        for file in files.into_iter().filter(|file| is_candidate(file)).filter(judges) {
             let Some(entries) = entries(group.functions, file) else { continue };
             let inside = || functions.clone().filter(|one| one.file == file);
             // Where lines are not known, functions take their place.
@@ -60,7 +65,8 @@ impl Reached {
                 is_unsteady: group.starts_threads || group.unstable.iter().any(unstable),
             };
             let called = inside().map(|one| one.line).collect();
-            let reach = Reach { exercise, entries, called };
+            let kind = group.given.and_then(|(_, kind)| kind);
+            let reach = Reach { exercise, entries, called, kind };
             self.files.entry(file.to_owned()).or_default().insert(group.group_id.to_owned(), reach);
         }
     }
@@ -88,6 +94,7 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgingGroup {
     pub group_id: String,
+    pub kind: Kind,
     pub reason: Reason,
     pub way: Way,
     /// Lines at which functions of the target begin that it calls.
@@ -188,6 +195,10 @@ fn judge(
     if functions < u64::from(bounds.min_functions) {
         return dropped(TargetCause::FewFunctions, format!("{functions} functions have a body"));
     }
+    let length = tokens::count(text).filter(|tokens| *tokens > u64::from(bounds.max_target_tokens));
+    if let Some(length) = length {
+        return dropped(TargetCause::TooLong, format!("it has {length} tokens"));
+    }
     if reached_by < u64::from(bounds.min_groups) {
         return dropped(TargetCause::FewTests, format!("{reached_by} kept groups reach it"));
     }
@@ -216,9 +227,14 @@ fn judging(
     let chosen = choose(&exercises, bounds.max_groups as usize);
     let judging = |id: &str| {
         let reach = groups.get(id)?;
+        let reason = match reach.kind {
+            Some(_) => Reason::Given,
+            None => classify(&reach.entries, test_roots, &used, shared),
+        };
         Some(JudgingGroup {
             group_id: id.to_owned(),
-            reason: classify(&reach.entries, test_roots, &used, shared),
+            kind: reach.kind.or(reason.kind())?,
+            reason,
             way: way(&reach.entries, test_roots),
             called: reach.called.clone(),
         })
@@ -254,6 +270,7 @@ mod tests {
                 functions: &functions,
                 starts_threads: false,
                 unstable: &[],
+                given: None,
             };
             reached.add(group, &["tests".to_owned()]);
         }
@@ -275,6 +292,8 @@ mod tests {
         let bounds = Bounds::default();
         assert_eq!(causes(5, &bounds, &[]), (vec![None, odd], 1));
         assert_eq!(causes(4, &bounds, &[]), (vec![Some(TargetCause::FewTests), odd], 0));
+        let short = Bounds { max_target_tokens: 9, ..bounds.clone() };
+        assert_eq!(causes(5, &short, &[]), (vec![Some(TargetCause::TooLong), odd], 0));
         let more = Bounds { min_functions: 4, ..bounds.clone() };
         assert_eq!(causes(4, &more, &[]), (vec![Some(TargetCause::FewFunctions), odd], 0));
         let all = Bounds { min_exercised: 0.7, ..bounds.clone() };
@@ -299,5 +318,27 @@ mod tests {
         let ids: Vec<&str> = target.groups.iter().map(|one| one.group_id.as_str()).collect();
         assert_eq!(ids, ["tests/test_a.py::test_0", "tests/test_a.py::test_1"]);
         assert_eq!((target.groups[0].reason, target.groups[0].way), (Reason::TestCallsUnshared, Way::Direct));
+    }
+
+    #[test]
+    fn a_group_that_was_written_for_a_file_judges_that_one_alone() {
+        let functions = [call(0, "tests/a_test.py", "test_a", 1, &[]), call(1, "pkg/core.py", "a", 3, &[0])];
+        let texts = [("pkg/core.py", CORE.as_bytes())].into();
+        let judging = |given| {
+            let mut reached = Reached::default();
+            let (group_id, functions) = ("tests/a_test.py::test_a", &functions[..]);
+            let group =
+                GroupCalls { group_id, cases: 1, functions, starts_threads: false, unstable: &[], given };
+            reached.add(group, &["tests".to_owned()]);
+            let bounds = Bounds { min_groups: 1, min_exercised: 0.0, ..Bounds::default() };
+            let (_, kept) = candidates(&reached, &texts, (&bounds, &["tests".to_owned()]), &[]);
+            let group = |(_, target): &(String, Target)| (target.groups[0].kind, target.groups[0].reason);
+            kept.first().map(group)
+        };
+        assert_eq!(judging(Some(("pkg/other.py", None))), None);
+        let given = Some((Kind::External, Reason::Given));
+        assert_eq!(judging(Some(("pkg/core.py", Some(Kind::External)))), given);
+        let found = Some((Kind::Internal, Reason::TestCallsUnshared));
+        assert_eq!(judging(Some(("pkg/core.py", None))), found);
     }
 }

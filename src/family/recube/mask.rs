@@ -3,6 +3,7 @@
 //! Text in, text out. Bytes outside the cuts stay as they are: layout, comments, line ends, a byte order mark, a missing
 //! newline at the end. docs/recube.md has the rules.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use ruff_python_ast::comparable::ComparableStmt;
@@ -24,13 +25,13 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// What of a file is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum Cut<'a> {
     /// Imports and bodies.
     All,
     /// Bodies alone: what needs the imports and nothing else still passes.
     Bodies,
-    /// The body of one function, by its place in [`Masked::functions`].
-    Body(usize),
+    /// The bodies of these functions, by their places in [`Masked::functions`].
+    These(&'a BTreeSet<usize>),
 }
 
 /// A masked file.
@@ -137,7 +138,7 @@ pub fn text_of_target(bytes: &[u8]) -> Result<&str, NotMaskable> {
 ///
 /// # Errors
 /// Why the file cannot be masked.
-pub fn mask(text: &str, cut: Cut) -> Result<Masked, NotMaskable> {
+pub fn mask(text: &str, cut: Cut<'_>) -> Result<Masked, NotMaskable> {
     let masked = cut_text(text, cut)?;
     let same = parse(text, |original| {
         let mut expected: Suite = original.body.iter().cloned().collect();
@@ -159,13 +160,13 @@ pub(super) fn same_trees(one: &[Stmt], other: &[Stmt]) -> bool {
     one.iter().map(ComparableStmt::from).eq(other.iter().map(ComparableStmt::from))
 }
 
-fn cut_text(text: &str, cut: Cut) -> Result<Masked, NotMaskable> {
+fn cut_text(text: &str, cut: Cut<'_>) -> Result<Masked, NotMaskable> {
     let mark = if text.starts_with(BYTE_ORDER_MARK) { &text[..BYTE_ORDER_MARK.len_utf8()] } else { "" };
     let (functions, cuts) = parse(text, |parsed| {
         let mut cuts = Cuts::new(parsed);
         let functions = functions(parsed.body);
         for (at, (_, function)) in functions.iter().enumerate() {
-            if !matches!(cut, Cut::Body(only) if only != at) {
+            if !matches!(cut, Cut::These(only) if !only.contains(&at)) {
                 cuts.body(function);
             }
         }
@@ -423,18 +424,18 @@ impl<'a> Cuts<'a> {
 }
 
 /// Makes of a tree what the mask must have: the same cuts, made without a look at the text.
-fn reduce_all(body: &mut Suite, cut: Cut) {
+fn reduce_all(body: &mut Suite, cut: Cut<'_>) {
     let raise = ruff_python_parser::parse_module(RAISE).map(|module| module.suite().to_vec());
     reduce(body, cut, (&raise.unwrap_or_default(), &mut 0));
 }
 
-fn reduce(body: &mut Suite, cut: Cut, (raise, count): (&[Stmt], &mut usize)) {
+fn reduce(body: &mut Suite, cut: Cut<'_>, (raise, count): (&[Stmt], &mut usize)) {
     if cut == Cut::All {
         body.retain(|statement| !is_import(statement));
     }
     for statement in body {
         if let Stmt::FunctionDef(function) = statement {
-            if !matches!(cut, Cut::Body(only) if only != *count) {
+            if !matches!(cut, Cut::These(only) if !only.contains(count)) {
                 function.body.truncate(usize::from(docstring(&function.body).is_some()));
                 function.body.extend(raise.iter().cloned());
             }

@@ -335,7 +335,7 @@ proptest! {
                 let is_marked = masked.text.starts_with('\u{feff}');
                 prop_assert_eq!(is_marked, mark);
                 prop_assert!(masked.functions.len() >= mask::left_masked(&masked.text, &masked.functions).len());
-                for cut in [Cut::Bodies, Cut::Body(0)] {
+                for cut in [Cut::Bodies, Cut::These(&BTreeSet::from([0]))] {
                     mask::mask(&text, cut).map_err(|why| TestCaseError::fail(format!("{cut:?} {why:?}: {text:?}")))?;
                 }
             }

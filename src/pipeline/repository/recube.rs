@@ -11,18 +11,22 @@ use crate::error::{Error, Result};
 use crate::family::recube::candidates::{GroupCalls, Reached, Target, candidates};
 use crate::family::recube::leaks::Bodies;
 use crate::family::recube::mask::{LONGEST, text_of_target};
+use crate::family::recube::{flags, scope};
 use crate::family::sample::Choice;
 use crate::family::tokens;
 use crate::pipeline::Stage;
+use crate::pipeline::prepare::Prepared;
 use crate::record::collected::Group;
 use crate::record::id::{InstanceId, sha256_hex};
 use crate::record::instance::Contribution;
 use crate::record::outcome::{Attempt, Outcome};
+use crate::record::recube::Kind as TestKind;
 use crate::record::recube::{PublishedTarget, RecubeRecord, TargetCause, TargetRow, WHOLE_TREE};
 use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::referee::recube::gates::{Candidate, Gated, Refused};
 use crate::referee::recube::{Place, Runs, byte_code_of};
 use crate::screen::considered::Depth;
+use crate::text::count;
 use context::Context;
 
 /// Targets that the gates refused, by path.
@@ -73,23 +77,44 @@ impl Tree {
         leaks.map(|(path, _)| path.clone()).collect()
     }
 
-    /// What an agent does not see beside the original.
-    fn hidden(&self, target: &str, leaks: &[String]) -> Vec<String> {
+    /// What an agent does not see beside the original. `shown` are the Python files of a scope.
+    fn hidden(&self, target: &str, leaks: &[String], shown: Option<&BTreeSet<String>>) -> Vec<String> {
         let tests = self.paths.iter().filter(|path| is_test_path(path, &self.test_roots)).cloned();
         let copies = leaks.iter().filter(|path| self.texts.contains_key(*path)).cloned();
-        let all: BTreeSet<String> = tests.chain(self.byte_code(target)).chain(copies).collect();
+        let is_apart = |path: &&String| shown.is_some_and(|shown| !shown.contains(*path));
+        let apart = self.texts.keys().filter(is_apart).cloned();
+        let all: BTreeSet<String> = tests.chain(self.byte_code(target)).chain(copies).chain(apart).collect();
         all.into_iter().collect()
     }
+}
+
+/// A part of a tree that is shown, and its targets.
+struct Shown {
+    name: String,
+    /// Python files of it; none where all are.
+    files: Option<BTreeSet<String>>,
+    large: bool,
+    targets: BTreeSet<String>,
 }
 
 /// The targets to be published, as far as is known now.
 struct Selection {
     rows: Vec<TargetRow>,
     targets: Vec<(String, Target)>,
+    scopes: Vec<Shown>,
     /// The groups that judge them.
     choice: Choice,
     /// These groups by ID, with those of their cases that passed.
     groups: BTreeMap<String, (Group, Vec<String>)>,
+}
+
+/// A target in a scope.
+struct Published<'a> {
+    target: &'a Target,
+    file: &'a str,
+    bytes: &'a [u8],
+    leaks: &'a [String],
+    scope: &'a Shown,
 }
 
 impl Repository<'_> {
@@ -123,7 +148,7 @@ impl Repository<'_> {
                 refused.extend(gated.into_iter().filter_map(|(file, gated)| Some((file, gated.err()?))));
                 continue;
             }
-            let published = gated.into_iter().filter_map(|(_, gated)| gated.ok()).collect();
+            let published = gated.into_iter().filter_map(|(_, gated)| gated.ok()).flatten().collect();
             return Ok((until != Stage::Confirm).then_some(self.of_targets(work, selection, published)?));
         }
     }
@@ -153,6 +178,10 @@ impl Repository<'_> {
                 functions: &traced.functions,
                 starts_threads: traced.starts_threads(),
                 unstable: &unstable,
+                given: work
+                    .written_for
+                    .get(&group.file)
+                    .map(|target| (target.as_str(), self.kind(target, group))),
             };
             reached.add(calls, &tree.test_roots);
             cases.insert(group.group_id.clone(), (group.clone(), passed));
@@ -167,9 +196,8 @@ impl Repository<'_> {
             }
         }
         targets.retain(|(file, _)| !refused.contains_key(file));
-        if config.dataset.per_repo > 0 && named.is_empty() {
-            targets.truncate(config.dataset.per_repo as usize);
-        }
+        let scopes = self.scopes(tree, &targets)?;
+        targets.retain(|(file, _)| scopes.iter().any(|scope| scope.targets.contains(file)));
         for row in &mut rows {
             row.published = targets.iter().any(|(file, _)| *file == row.file);
         }
@@ -180,7 +208,74 @@ impl Repository<'_> {
         let chosen: BTreeSet<InstanceId> = judging.iter().map(|group| self.id(work, group)).collect();
         let groups = cases.into_iter().filter(|(id, _)| judging.contains(id.as_str())).collect();
         let choice = Choice { reached: chosen.clone(), chosen };
-        Ok(Some(Selection { rows, targets, choice, groups }))
+        Ok(Some(Selection { rows, targets, scopes, choice, groups }))
+    }
+
+    /// What is shown, and the targets of each part: the first ones that it has.
+    fn scopes(&self, tree: &Tree, ranked: &[(String, Target)]) -> Result<Vec<Shown>> {
+        let config = self.pipeline.config;
+        let most = match config.dataset.per_repo {
+            most if most > 0 && self.repo.targets.is_empty() => most as usize,
+            _ => usize::MAX,
+        };
+        let ranked = || ranked.iter().map(|(file, _)| file.clone());
+        let paths: Vec<&str> = tree.texts.keys().map(String::as_str).collect();
+        let mut scopes = Vec::new();
+        for scope in &self.repo.scopes {
+            let files: BTreeSet<String> =
+                scope::files(scope, &paths).into_iter().map(str::to_owned).collect();
+            if files.is_empty() {
+                let message =
+                    format!("{}: the scope {} has no Python file of the tree", self.repo.slug, scope.name);
+                return Err(Error::repository(message).with_hint("change its `paths`"));
+            }
+            let targets = ranked().filter(|file| files.contains(file)).take(most).collect();
+            scopes.push(Shown {
+                name: scope.name.clone(),
+                files: Some(files),
+                large: self.repo.large,
+                targets,
+            });
+        }
+        let whole = |large, targets| Shown { name: WHOLE_TREE.to_owned(), files: None, large, targets };
+        if scopes.is_empty() {
+            scopes.push(whole(self.repo.large, ranked().take(most).collect()));
+        } else if config.recube.large {
+            scopes.push(whole(true, scopes.iter().flat_map(|scope| scope.targets.clone()).collect()));
+        }
+        Ok(scopes)
+    }
+
+    /// What those who wrote a test say of its kind.
+    fn kind(&self, target: &str, group: &Group) -> Option<TestKind> {
+        self.repo.outside.as_ref()?.given.kinds.get(target)?.get(&group.function).copied()
+    }
+
+    /// The target of each test file of tests from outside. Says which tests are classified and not there.
+    pub(super) fn written_for(&self, prepared: &Prepared) -> Result<BTreeMap<String, String>> {
+        let Some(outside) = &self.repo.outside else { return Ok(BTreeMap::new()) };
+        let folder = Folder::open(&prepared.lab.built.tree)?;
+        let entries = folder.walk()?;
+        let paths = entries.iter().filter_map(|entry| entry.path.to_str());
+        let targets = outside.given.targets(paths).map_err(|why| {
+            Error::repository(format!("{}: tests_from has tests of no file", self.repo.slug))
+                .with_detail(why.join("\n"))
+        })?;
+        let collected: BTreeSet<(&str, &str)> = (prepared.collected.groups.iter())
+            .filter_map(|group| Some((targets.get(&group.file)?.as_str(), group.function.as_str())))
+            .collect();
+        let classified = outside.given.kinds.iter();
+        let classified = classified
+            .flat_map(|(target, kinds)| kinds.keys().map(move |name| (target.as_str(), name.as_str())));
+        let lacking = classified.filter(|one| !collected.contains(one)).count();
+        if lacking > 0 {
+            self.pipeline.progress.say(&format!(
+                "{}: tests_from classifies {} that no file of it has",
+                self.repo.slug,
+                count(lacking, "test function")
+            ));
+        }
+        Ok(targets)
     }
 
     /// Groups that are kept as far as is known: by all their attempts where they have those of what is published.
@@ -212,61 +307,79 @@ impl Repository<'_> {
         Ok(())
     }
 
-    /// Puts the selected targets to their gates.
+    /// Puts the selected targets to their gates. Each that passes is published once for each scope that has it.
     fn gate(
         &self,
         work: &Work<'_>,
         tree: &Tree,
         selection: &Selection,
-    ) -> Result<Vec<(String, std::result::Result<PublishedTarget, Refused>)>> {
+    ) -> Result<Vec<(String, std::result::Result<Vec<PublishedTarget>, Refused>)>> {
         let prepared = work.prepared;
+        let config = &self.pipeline.config.recube;
         let mut runs = Runs::open(&prepared.journals.join("recube"))?;
         let title = format!("{} gates", self.repo.slug);
         let stage = self.pipeline.progress.stage(&title, selection.targets.len() as u64);
         let (mut gated, venv) = (Vec::new(), installed(&prepared.lab.built.venv)?);
         let folder = Folder::open(&prepared.lab.built.tree)?;
-        let context = Context::read(tree, &folder, &prepared.lab.built.venv)?;
+        let context = Context::read(tree, (&folder, &prepared.lab.built.venv), &config.context_exclude)?;
         for (file, target) in &selection.targets {
             let byte_code = tree.byte_code(file);
             let bytes = tree.texts.get(file).map(Vec::as_slice).unwrap_or_default();
             let original = text_of_target(bytes).unwrap_or_default();
             let place =
                 Place { lab: &prepared.lab, cache: self.pipeline.cache, target: file, byte_code: &byte_code };
-            let bounds = &self.pipeline.config.recube;
-            let candidate = Candidate { place, original, target, groups: &selection.groups, bounds };
+            let candidate = Candidate { place, original, target, groups: &selection.groups, bounds: config };
             let one = candidate.gate(&mut runs)?;
-            let row = selection.rows.iter().find(|row| row.file == *file);
             let leaks = if one.is_ok() { tree.leaks(file, original, &venv) } else { Vec::new() };
-            let hidden_files = tree.hidden(file, &leaks);
-            let context = context.of(file, &target.masked.text, &hidden_files);
-            let published = |gated: Gated| PublishedTarget {
-                instance_id: InstanceId::of_target(
-                    &self.repo.slug,
-                    &prepared.pinned.commit,
-                    WHOLE_TREE,
-                    file,
-                ),
-                file: file.clone(),
-                measured: row.map(|row| row.measured.clone()).unwrap_or_default(),
-                noticed_functions: gated.noticed_functions,
-                unnoticed: gated.unnoticed,
-                masked: target.masked.text.clone(),
-                masked_sha256: sha256_hex(target.masked.text.as_bytes()),
-                original_sha256: sha256_hex(bytes),
-                flags: gated.flags,
-                cases: gated.cases,
-                attempts: 0,
-                hidden_files,
-                context_tokens: tokens::count(&context),
-                target_tokens: tokens::count(original),
-                context,
-                leaks: leaks.clone(),
-                traces: Vec::new(),
+            let published = |gated: Gated| {
+                let scopes = selection.scopes.iter().filter(|scope| scope.targets.contains(file));
+                let shown = |scope| Published { target, file, bytes, leaks: &leaks, scope };
+                scopes
+                    .map(|scope| self.published(work, tree, (&shown(scope), &gated, &context), selection))
+                    .collect()
             };
             gated.push((file.clone(), one.map(published)));
             stage.step();
         }
         Ok(gated)
+    }
+
+    /// A target as an instance of a scope.
+    fn published(
+        &self,
+        work: &Work<'_>,
+        tree: &Tree,
+        (shown, gated, context): (&Published<'_>, &Gated, &Context),
+        selection: &Selection,
+    ) -> PublishedTarget {
+        let Published { target, file, bytes, leaks, scope } = *shown;
+        let commit = &work.prepared.pinned.commit;
+        let measured = selection.rows.iter().find(|row| row.file == file).map(|row| row.measured.clone());
+        let measured = measured.unwrap_or_default();
+        let hidden_files = tree.hidden(file, leaks, scope.files.as_ref());
+        let context = context.of(file, &target.masked.text, &hidden_files);
+        let target_tokens = text_of_target(bytes).ok().and_then(tokens::count);
+        PublishedTarget {
+            instance_id: InstanceId::of_target(&self.repo.slug, commit, &scope.name, file),
+            file: file.to_owned(),
+            scope: scope.name.clone(),
+            large: scope.large,
+            noticed_functions: gated.noticed_functions,
+            unnoticed: gated.unnoticed.clone(),
+            masked: target.masked.text.clone(),
+            masked_sha256: sha256_hex(target.masked.text.as_bytes()),
+            original_sha256: sha256_hex(bytes),
+            flags: flags(gated.noticed_functions, measured.masked_functions, target_tokens),
+            measured,
+            cases: gated.cases.clone(),
+            attempts: 0,
+            hidden_files,
+            context_tokens: tokens::count(&context),
+            target_tokens,
+            context,
+            leaks: leaks.to_vec(),
+            traces: Vec::new(),
+        }
     }
 
     /// What the repository contributes.
@@ -295,7 +408,7 @@ impl Repository<'_> {
                 target.traces.extend(inside.map(|function| (group.to_owned(), function)));
             }
         }
-        published.sort_by(|one, other| one.file.cmp(&other.file));
+        published.sort_by(|one, other| (&one.file, &one.scope).cmp(&(&other.file, &other.scope)));
         let recube = RecubeRecord { targets: selection.rows, published, domain: self.repo.domain.clone() };
         Ok(Contribution { recube: Some(recube), ..contribution })
     }

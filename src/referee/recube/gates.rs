@@ -1,17 +1,15 @@
 //! What an instance has to pass before it is published: with the original its cases pass, with the mask they do not, and
 //! they notice most bodies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Place, Runs, Shown};
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{JudgingGroup, Target};
-use crate::family::recube::mask::{Cut, mask};
+use crate::family::recube::mask::{Cut, Function, mask};
 use crate::record::collected::Group;
 use crate::record::recube::{Bounds, InstanceCase, TargetCause};
 
-/// Flag: the cases notice fewer than half of the bodies.
-const BODIES_UNNOTICED: &str = "bodies-unnoticed";
 /// Groups that are tried first where they call the function whose body is masked.
 const TRIED_FIRST: usize = 2;
 
@@ -31,7 +29,6 @@ pub(crate) struct Gated {
     pub(crate) noticed_functions: u64,
     /// Functions with a body that all cases pass without.
     pub(crate) unnoticed: Vec<String>,
-    pub(crate) flags: Vec<String>,
 }
 
 /// Why it is not published, with its evidence.
@@ -62,29 +59,62 @@ impl Candidate<'_> {
             let why = format!("{} of {} groups have a case that needs the bodies", left.len(), all.len());
             return Ok(Err((TargetCause::MaskSurvives, why)));
         }
+        let missed = self.missed_together((&left, &cases), runs)?;
         let (mut noticed, mut unnoticed) = (0, Vec::new());
-        for (at, function) in self.target.masked.functions.iter().enumerate() {
-            if function.is_trivial {
-                continue;
-            }
-            let text = self.masked(Cut::Body(at))?;
-            if self.notices(&text, function.line, (&left, &cases), runs)? {
+        for (at, function) in self.bodies() {
+            let is_noticed = missed.contains(&at) || {
+                let text = self.masked(Cut::These(&BTreeSet::from([at])))?;
+                self.notices(&text, function.line, (&left, &cases), runs)?
+            };
+            if is_noticed {
                 noticed += 1;
             } else {
                 unnoticed.push(function.name.clone());
             }
         }
         let bodies = noticed + unnoticed.len() as u64;
-        let is_unnoticed = 2 * noticed < bodies;
-        if is_unnoticed && self.bounds.require_noticed {
+        if 2 * noticed < bodies && self.bounds.require_noticed {
             let why = format!("the cases notice {noticed} of {bodies} bodies");
             return Ok(Err((TargetCause::BodiesUnnoticed, why)));
         }
-        let flags = is_unnoticed.then(|| BODIES_UNNOTICED.to_owned()).into_iter().collect();
-        Ok(Ok(Gated { cases, noticed_functions: noticed, unnoticed, flags }))
+        Ok(Ok(Gated { cases, noticed_functions: noticed, unnoticed }))
     }
 
-    fn masked(&self, cut: Cut) -> Result<String> {
+    /// The functions with a body, by their places.
+    fn bodies(&self) -> impl Iterator<Item = (usize, &Function)> {
+        self.target.masked.functions.iter().enumerate().filter(|(_, function)| !function.is_trivial)
+    }
+
+    /// Bodies that are noticed when several are masked in one run, where a group calls one of them and none of the others. A run
+    /// in which such a group is not collected says nothing: then a body is needed for an import.
+    fn missed_together(
+        &self,
+        (groups, cases): (&[(&JudgingGroup, &Group)], &[InstanceCase]),
+        runs: &mut Runs,
+    ) -> Result<BTreeSet<usize>> {
+        let bodies: Vec<(usize, u32)> = self.bodies().map(|(at, function)| (at, function.line)).collect();
+        let called: Vec<&BTreeSet<u32>> = groups.iter().map(|(judging, _)| &judging.called).collect();
+        let mut missed = BTreeSet::new();
+        for part in apart(&bodies, &called).into_iter().filter(|part| part.len() > 1) {
+            let text = self.masked(Cut::These(&part.keys().copied().collect()))?;
+            let asked: BTreeSet<usize> = part.values().copied().collect();
+            let asked: Vec<Group> = asked.into_iter().map(|at| groups[at].1.clone()).collect();
+            let shown = runs.shown(self.place, text.as_bytes(), &asked, 0)?;
+            let of_group = |at: usize| {
+                let id = &groups[at].0.group_id;
+                cases.iter().filter(move |case| case.left_out.is_none() && case.group_id == *id)
+            };
+            let is_collected =
+                |at: &usize| of_group(*at).any(|case| shown.outcomes.contains_key(&case.case_id));
+            if part.values().all(is_collected) {
+                let fails = |at: usize| of_group(at).any(|case| !shown.passes(&case.case_id));
+                missed.extend(part.into_iter().filter(|(_, at)| fails(*at)).map(|(body, _)| body));
+            }
+        }
+        Ok(missed)
+    }
+
+    fn masked(&self, cut: Cut<'_>) -> Result<String> {
         mask(self.original, cut)
             .map(|masked| masked.text)
             .map_err(|why| Error::internal(format!("{} cannot be masked: {why:?}", self.place.target)))
@@ -105,7 +135,7 @@ impl Candidate<'_> {
             let case = |case_id: &String| InstanceCase {
                 group_id: judging.group_id.clone(),
                 case_id: case_id.clone(),
-                kind: judging.reason.kind(),
+                kind: judging.kind,
                 reason: judging.reason,
                 way: judging.way,
                 left_out: gate(case_id).map(str::to_owned),
@@ -138,5 +168,57 @@ impl Candidate<'_> {
             }
         }
         Ok(false)
+    }
+}
+
+/// Parts of the bodies, given by number and line, each with a group that calls it and no other body of its part. Bodies that
+/// no group calls are in none. `called` are the lines of the functions that each group calls.
+fn apart(bodies: &[(usize, u32)], called: &[&BTreeSet<u32>]) -> Vec<BTreeMap<usize, usize>> {
+    let calls = |group: usize| bodies.iter().filter(|(_, line)| called[group].contains(line)).count();
+    let mut order: Vec<usize> = (0..called.len()).collect();
+    order.sort_by_cached_key(|group| (calls(*group), *group));
+    // Of each part: its bodies with their groups, the lines of these bodies, and all lines that these groups call.
+    let mut parts: Vec<(BTreeMap<usize, usize>, BTreeSet<u32>, BTreeSet<u32>)> = Vec::new();
+    for (body, line) in bodies {
+        let mut groups = order.iter().copied().filter(|group| called[*group].contains(line)).peekable();
+        let Some(first) = groups.peek().copied() else { continue };
+        let groups: Vec<usize> = groups.collect();
+        let place = parts.iter().enumerate().filter(|(_, (.., taken))| !taken.contains(line)).find_map(
+            |(at, (_, lines, _))| {
+                Some((at, groups.iter().copied().find(|group| called[*group].is_disjoint(lines))?))
+            },
+        );
+        let (at, group) = place.unwrap_or((parts.len(), first));
+        if at == parts.len() {
+            parts.push(<_>::default());
+        }
+        let (part, lines, taken) = &mut parts[at];
+        part.insert(*body, group);
+        lines.insert(*line);
+        taken.extend(called[group]);
+    }
+    parts.into_iter().map(|(part, ..)| part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_masked_together_where_a_group_calls_one_alone() {
+        let calls = [[10, 20].into(), [20].into(), [10].into(), [30, 10].into(), [50].into()];
+        let called: Vec<&BTreeSet<u32>> = calls.iter().collect();
+        let bodies = [(0, 10), (1, 20), (2, 30), (3, 40), (4, 50)];
+        let parts = apart(&bodies, &called);
+        assert_eq!(parts, [BTreeMap::from([(0, 2), (1, 1), (4, 4)]), BTreeMap::from([(2, 3)])]);
+        for part in parts {
+            for (body, group) in &part {
+                let others = part.keys().filter(|other| *other != body);
+                let line = |body: &usize| bodies[*body].1;
+                assert!(calls[*group].contains(&line(body)));
+                assert!(others.map(line).all(|other| !calls[*group].contains(&other)));
+            }
+        }
+        assert_eq!(apart(&[(0, 1)], &[]), []);
     }
 }

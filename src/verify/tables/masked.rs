@@ -17,7 +17,7 @@ use crate::family::WORKDIR;
 use crate::family::recube::docstring::DocstringKind;
 use crate::family::recube::leaks::Bodies;
 use crate::family::recube::mask::{Cut, Function, mask, published_leak, text_of_target};
-use crate::family::recube::prompt;
+use crate::family::recube::{flags, prompt};
 use crate::family::tier::flake_bound;
 use crate::family::tokens;
 use crate::interrupt;
@@ -125,8 +125,8 @@ impl Tables<'_> {
                 if row.is_none_or(|row| row.get("kept") != Some(&Value::Bool(true))) {
                     found.wrong(JUDGING, &case.group_id, "groups.parquet does not have it as kept");
                 }
-                if case.kind != case.reason.kind() {
-                    let (said, expected) = (case.kind.as_str(), case.reason.kind().as_str());
+                if let Some(expected) = case.reason.kind().filter(|kind| *kind != case.kind) {
+                    let (said, expected) = (case.kind.as_str(), expected.as_str());
                     found.differs(JUDGING, &case.case_id, "kind", (&said.into(), &expected.into()));
                 }
                 judging.insert(((*slug).to_owned(), case.group_id.clone()));
@@ -205,8 +205,7 @@ impl Tables<'_> {
         one.head.instance_id =
             InstanceId::of_target(&one.head.slug, &one.head.commit, &one.scope, &one.target);
         one.prompt = prompt(one.head.slug.as_str(), &one.target, WORKDIR);
-        let is_unnoticed = 2 * one.noticed_functions < one.masked_functions;
-        one.flags = is_unnoticed.then(|| "bodies-unnoticed".to_owned()).into_iter().collect();
+        one.flags = flags(one.noticed_functions, one.masked_functions, one.target_tokens);
         if let Some(masked) = &one.masked {
             one.masked_sha256 = sha256_hex(masked.as_bytes());
         }

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use regex::Regex;
+
 use super::Tree;
 use crate::beneath::{Folder, Kind};
 use crate::error::Result;
 use crate::family::recube::pack::{Dependency, pack};
+use crate::text::glob;
 
 /// Largest file that is shown, in bytes.
 const LARGEST: u64 = 1 << 20;
-/// Folders of the root that are not about the code.
-const APART: [&str; 5] = ["docs/", "doc/", "examples/", "benchmarks/", ".github/"];
 const READMES: [&str; 3] = ["README.md", "README.rst", "README.txt"];
 
 /// The parts of a context, but for the mask.
@@ -37,16 +38,18 @@ struct Installed {
 }
 
 impl Context {
-    /// Reads a tree and what is installed beside it.
+    /// Reads a tree, and what is installed beside it; files that fit one of the globs in `excluded` are left out.
     ///
     /// # Errors
     /// A folder cannot be walked through.
-    pub(super) fn read(tree: &Tree, folder: &Folder, venv: &Path) -> Result<Self> {
+    pub(super) fn read(tree: &Tree, (folder, venv): (&Folder, &Path), excluded: &[String]) -> Result<Self> {
         let text = |path: &str| {
             let bytes = folder.read(Path::new(path), LARGEST).ok()?;
             String::from_utf8(bytes).ok()
         };
-        let is_shown = |path: &&String| !APART.iter().any(|apart| path.starts_with(apart));
+        let globs: Vec<Regex> =
+            excluded.iter().filter_map(|glob| Regex::new(&glob::pattern(glob)).ok()).collect();
+        let is_shown = |path: &&String| !globs.iter().any(|glob| glob.is_match(path));
         let is_prose = |path: &&String| {
             path.ends_with(".md") && !crate::record::trace::is_test_path(path, &tree.test_roots)
         };
@@ -55,7 +58,7 @@ impl Context {
         let names = first.copied().into_iter().chain(others.filter(|path| Some(path) != first));
         let readme = names.filter_map(|path| Some((path.to_owned(), text(path)?))).collect();
         let code = tree.texts.keys().filter(is_shown).map(String::as_str);
-        let settings = tree.paths.iter().map(String::as_str).filter(|path| is_setting(path));
+        let settings = tree.paths.iter().filter(is_shown).map(String::as_str).filter(|path| is_setting(path));
         let files = code.chain(settings).filter_map(|path| Some((path.to_owned(), text(path)?))).collect();
         Ok(Context { readme, dependencies: dependencies(installed(venv)?), files })
     }
@@ -183,7 +186,8 @@ mod tests {
                 .collect(),
             test_roots: vec!["tests".to_owned()],
         };
-        let context = Context::read(&tree, &folder, &home.path().join("venv")).unwrap();
+        let context =
+            Context::read(&tree, (&folder, &home.path().join("venv")), &["docs/**".to_owned()]).unwrap();
         let text = context.of("pkg/a.py", "masked = 1\n", &["pkg/copy.py".to_owned()]);
         let expected = "<readme>\n## README.md\n\n# Mine\n\n</readme>\n\n<dependencies>\n## some-dep\nVersion: ==2\nIt helps\n\nHow it helps.\n\n\
                         </dependencies>\n\n<implementations>\n## pkg/a.py\n\n```python\nmasked = 1\n```\n\n## pkg/b.py\n\n```python\nb = 2\n```\n\n\
