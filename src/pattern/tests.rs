@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
-    Tree { files: files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect() }
+    let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+    Tree { files, ..Tree::default() }
 }
 
 fn changed(lines: &[(&str, u64)], added: &[(&str, u64)]) -> Changed {
@@ -13,7 +14,7 @@ fn changed(lines: &[(&str, u64)], added: &[(&str, u64)]) -> Changed {
 }
 
 fn patterns(text: &str) -> Patterns {
-    Patterns::parse(&[("p.yml".to_owned(), text.to_owned())]).unwrap_or_else(|error| panic!("{error}"))
+    Patterns::built_in(&[("p.yml".to_owned(), text.to_owned())]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const OLD: &str = "
@@ -69,7 +70,7 @@ fn patterns_are_taken_by_their_matches_on_both_trees() {
 #[test]
 fn what_is_wrong_in_a_file_of_patterns_is_named() {
     let message = |text: &str| {
-        let error = Patterns::parse(&[("p.yml".to_owned(), text.to_owned())]).err().expect("is wrong");
+        let error = Patterns::built_in(&[("p.yml".to_owned(), text.to_owned())]).err().expect("is wrong");
         error.to_string()
     };
     for (text, expected) in [
