@@ -1,7 +1,7 @@
 //! The engine: ast-grep's library with the grammar of Python. Comments that suppress matches are not obeyed.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use ast_grep_config::{GlobalRules, RuleCollection, RuleConfig, SerializableRuleConfig, Severity};
@@ -146,14 +146,16 @@ impl Patterns {
         let (mut problems, mut rules, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         let (mut documents, mut of_others) = (Vec::new(), Vec::new());
         for (name, text) in files {
+            let from = ids.len();
             match read(text) {
                 Ok(Read::Own(of_file)) => {
                     for (rule, side, document) in of_file {
-                        ids.push((rule.id.clone(), side));
+                        let id = rule.id.clone();
                         match RuleConfig::try_from(rule, &GlobalRules::default()) {
                             Ok(rule) => rules.push(rule),
-                            Err(error) => problems.push(format!("{name}: {}", chain(&error))),
+                            Err(error) => problems.push(format!("{name}: {}: {}", quote(&id), chain(&error))),
                         }
+                        ids.push((id, side));
                         documents.push(document);
                     }
                 }
@@ -166,8 +168,8 @@ impl Patterns {
                 }
                 Err(problem) => problems.push(format!("{name}: {problem}")),
             }
+            problems.extend(not_unique(&ids, from).map(|problem| format!("{name}: {problem}")));
         }
-        problems.extend(not_unique(&ids));
         let rules = RuleCollection::try_new(rules).map_err(|error| {
             problems.push(chain(&error));
         });
@@ -268,17 +270,15 @@ fn read(text: &str) -> Result<Read, String> {
     Ok(Read::Own(each.collect()))
 }
 
-/// What is wrong with the IDs of patterns.
-fn not_unique(ids: &[(String, Option<Side>)]) -> Vec<String> {
-    let (mut known, mut problems) = (BTreeSet::new(), Vec::new());
-    for (id, _) in ids {
+/// What is wrong with the IDs of patterns from a place on.
+fn not_unique(ids: &[(String, Option<Side>)], from: usize) -> impl Iterator<Item = String> {
+    ids.iter().enumerate().skip(from).filter_map(move |(at, (id, _))| {
         if id.is_empty() {
-            problems.push("a pattern has no `id`".to_owned());
-        } else if !known.insert(id) {
-            problems.push(format!("the id {} is given twice", quote(id)));
+            return Some("a pattern has no `id`".to_owned());
         }
-    }
-    problems
+        let is_twice = ids[..at].iter().any(|(known, _)| known == id);
+        is_twice.then(|| format!("the id {} is given twice", quote(id)))
+    })
 }
 
 /// An error with what led to it.

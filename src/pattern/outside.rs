@@ -82,8 +82,9 @@ pub(super) fn rules(documents: &[Keys]) -> std::result::Result<Option<Vec<Keys>>
         return if has_rules { Err("`rules` is in one of several documents".to_owned()) } else { Ok(None) };
     };
     let Some(rules) = document.get("rules") else { return Ok(None) };
-    let wrong = |_| "`rules` is not a list of mappings".to_owned();
-    serde_json::from_value(rules.clone()).map(Some).map_err(wrong)
+    let rules: Option<Vec<Keys>> = serde_json::from_value(rules.clone()).ok();
+    let rules = rules.filter(|rules| !rules.is_empty());
+    rules.map(Some).ok_or_else(|| "`rules` is not a list of patterns".to_owned())
 }
 
 /// The name by which the engine reports a pattern.
@@ -108,10 +109,11 @@ impl Outside {
     /// # Errors
     /// The machine's trouble: no engine, no sandbox; a usage error with every pattern that it cannot read.
     pub(super) fn new(rules: &[&Keys], sandbox: Sandbox<'_>) -> Result<Self> {
+        let backend = sandbox()?;
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = Program::find(std::env::split_paths(&path))?;
         let document = json!({ "rules": rules }).to_string();
-        let outside = Outside { document, program, backend: sandbox()? };
+        let outside = Outside { document, program, backend };
         outside.report(&Tree::default())?;
         Ok(outside)
     }
