@@ -129,6 +129,14 @@ impl Machine {
         Ok(host)
     }
 
+    /// The sandbox of this machine, wherever repositories run.
+    ///
+    /// # Errors
+    /// The machine's: no sandbox.
+    pub fn sandbox(&self) -> Result<Arc<dyn Backend>> {
+        Ok(Arc::clone(&self.local()?.backend))
+    }
+
     fn engine(&self) -> Result<Arc<Engine>> {
         if let Some(engine) = &self.known().engine {
             return Ok(Arc::clone(engine));

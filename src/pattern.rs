@@ -1,24 +1,28 @@
-//! Patterns of code: what appears and what vanishes with a refactoring. Patterns are ast-grep's, whose engine is built in.
+//! Patterns of code: what appears and what vanishes with a refactoring. Patterns are ast-grep's, whose engine is built in, or
+//! OpenGrep's, whose engine is a program of the user's.
 
 mod choose;
 mod engine;
 mod features;
 mod form;
 mod opengrep;
+mod outside;
 mod pair;
 
 use serde_json::json;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::family::codetaste::diff::Changed;
 use crate::family::codetaste::lines::Lines;
 use crate::family::codetaste::registered::{Candidate, Decision, Registered};
 use crate::family::codetaste::score::{Precision, Side};
 
+use engine::Keys;
 pub(crate) use engine::{Found, Patterns};
 pub(crate) use form::documents;
 pub(crate) use opengrep::document as opengrep;
-pub(crate) use pair::{Pair, Tree};
+pub(crate) use outside::Sandbox;
+pub(crate) use pair::{Pair, Reach, Tree};
 
 /// A pattern and what became of it.
 #[derive(Debug, Clone)]
@@ -87,10 +91,10 @@ pub(crate) fn check(patterns: &Patterns, base: &Tree, golden: &Tree, changed: &C
     Ok(Report { patterns: checked, precision })
 }
 
-/// What is taken, as documents with what was counted in their metadata.
-pub(crate) fn registered(patterns: &Patterns, report: &Report) -> String {
+/// What is taken of each side, as documents with what was counted in their metadata.
+fn taken<'a>(patterns: &'a Patterns, report: &'a Report) -> impl Iterator<Item = (Side, Keys)> {
     let taken = |id: &str| report.patterns.iter().find(|one| one.id == id && one.decision.refusal.is_none());
-    let documents = patterns.documents().filter_map(|(id, document)| {
+    patterns.documents().filter_map(move |(id, document)| {
         let (one, mut document) = (taken(id)?, document.clone());
         let metadata = document.entry("metadata".to_owned()).or_insert_with(|| json!({}));
         if !metadata.is_object() {
@@ -99,9 +103,42 @@ pub(crate) fn registered(patterns: &Patterns, report: &Report) -> String {
         metadata["side"] = json!(one.side);
         metadata["nr_legacy_patterns"] = json!(one.base.matches);
         metadata["nr_refactored_patterns"] = json!(one.golden.matches);
-        Some(json!(document).to_string())
-    });
-    documents.collect::<Vec<_>>().join("\n---\n") + "\n"
+        Some((one.side, document))
+    })
+}
+
+/// ast-grep's patterns have a `rule`, OpenGrep's have not.
+fn is_own(document: &Keys) -> bool {
+    document.contains_key("rule")
+}
+
+/// What is taken, as the text of a file: documents of ast-grep's, or one document of OpenGrep's.
+///
+/// # Errors
+/// A usage error where patterns have both forms: no file holds both.
+pub(crate) fn registered(patterns: &Patterns, report: &Report) -> Result<String> {
+    let (own, others): (Vec<Keys>, Vec<Keys>) =
+        taken(patterns, report).map(|(_, document)| document).partition(is_own);
+    match (own.is_empty(), others.is_empty()) {
+        (true, false) => Ok(rules(&others)),
+        (_, true) => {
+            let each: Vec<String> = own.iter().map(|document| json!(document).to_string()).collect();
+            Ok(each.join("\n---\n") + "\n")
+        }
+        _ => Err(Error::usage("patterns of ast-grep and of OpenGrep are not written into one file")
+            .with_hint("register each form by itself")),
+    }
+}
+
+/// The patterns of OpenGrep's form that are taken for one side, as the text of a file; empty where none is.
+pub(crate) fn taken_outside(patterns: &Patterns, report: &Report, side: Side) -> String {
+    let all = taken(patterns, report).filter(|(of, document)| *of == side && !is_own(document));
+    let others: Vec<Keys> = all.map(|(_, document)| document).collect();
+    if others.is_empty() { String::new() } else { rules(&others) }
+}
+
+fn rules(documents: &[Keys]) -> String {
+    json!({ "rules": documents }).to_string() + "\n"
 }
 
 /// Patterns that a program finds: of names and shapes that are on one side alone, few that cover many changed lines. They are

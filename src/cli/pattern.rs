@@ -2,15 +2,19 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::session::own_program;
 use super::{Arguments, Format};
+use crate::backend::Backend;
+use crate::backend::local::{LocalBackend, Strictness};
 use crate::document;
 use crate::error::{Error, Result};
 use crate::family::codetaste::registered::Refusal;
 use crate::family::codetaste::score::Side;
-use crate::pattern::{self, Checked, Pair, Patterns, Report, Tree};
+use crate::pattern::{self, Checked, Pair, Patterns, Reach, Report, Tree};
 use crate::score::Ratio;
 use crate::terminal;
 
@@ -35,7 +39,7 @@ struct CheckArguments {
     /// The pair: a clone and full hashes, CLONE@GOLDEN (from its first parent) or CLONE@BASE..GOLDEN
     #[arg(value_name = "PAIR")]
     pair: String,
-    /// Files with patterns, ast-grep's YAML
+    /// Files with patterns, ast-grep's YAML or OpenGrep's
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Say what an agent that writes patterns may know: places on the base alone, of the golden tree numbers
@@ -51,7 +55,7 @@ struct ShowArguments {
     /// The pair: a clone and full hashes, CLONE@GOLDEN (from its first parent) or CLONE@BASE..GOLDEN
     #[arg(value_name = "PAIR")]
     pair: String,
-    /// Files with patterns, ast-grep's YAML
+    /// Files with patterns, ast-grep's YAML or OpenGrep's
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Only the pattern of this ID; may be given several times
@@ -85,19 +89,23 @@ pub(super) fn run(arguments: &Arguments, asked: &PatternArguments) -> Result<u8>
 
 fn read(files: &[PathBuf]) -> Result<Patterns> {
     let read = |file: &PathBuf| Ok((file.display().to_string(), document::read_text(file)?));
-    Patterns::parse(&files.iter().map(read).collect::<Result<Vec<_>>>()?)
+    let sandbox = || -> Result<Arc<dyn Backend>> {
+        Ok(Arc::new(LocalBackend::with(&own_program()?, Strictness::Best)?))
+    };
+    Patterns::parse(&files.iter().map(read).collect::<Result<Vec<_>>>()?, &sandbox)
 }
 
 fn check(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
     let patterns = read(&asked.files)?;
     let pair = Pair::open(&asked.pair)?;
-    let (base, golden) = pair.trees()?;
+    let (base, golden) = pair.trees(patterns.reach())?;
     let report = pattern::check(&patterns, &base, &golden, &pair.changed()?)?;
     if let Some(file) = &asked.register {
+        let text = pattern::registered(&patterns, &report)?;
         let mut new = fs_err::File::create_new(file).map_err(|error| {
             Error::usage(error.to_string()).with_source(error).with_hint("name a new file with --register")
         })?;
-        std::io::Write::write_all(&mut new, pattern::registered(&patterns, &report).as_bytes())?;
+        std::io::Write::write_all(&mut new, text.as_bytes())?;
     }
     // Of the golden tree an agent that writes patterns learns numbers.
     let seen = Seen { base: &base, golden: Some(&golden).filter(|_| !asked.as_agent) };
@@ -114,7 +122,7 @@ struct Seen<'a> {
 /// The text of a line of a tree.
 fn text_at<'a>(tree: &'a Tree, path: &str, line: u64) -> &'a str {
     let at = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
-    tree.files.get(path).and_then(|text| text.split('\n').nth(at)).unwrap_or_default()
+    tree.text(path).and_then(|text| text.split('\n').nth(at)).unwrap_or_default()
 }
 
 /// Prints where patterns match.
@@ -125,7 +133,7 @@ fn show(arguments: &Arguments, asked: &ShowArguments) -> Result<u8> {
             .with_hint("gistmill pattern check prints the IDs"));
     }
     let pair = Pair::open(&asked.pair)?;
-    let (base, golden) = pair.trees()?;
+    let (base, golden) = pair.trees(patterns.reach())?;
     let (before, after) = (patterns.scan(&base)?, patterns.scan(&golden)?);
     let golden_tree = Some(&golden).filter(|_| !asked.as_agent);
     let (mut shown, mut text) = (Vec::new(), String::new());
@@ -168,10 +176,10 @@ fn show(arguments: &Arguments, asked: &ShowArguments) -> Result<u8> {
 
 fn mine(arguments: &Arguments, asked: &MineArguments) -> Result<u8> {
     let pair = Pair::open(&asked.pair)?;
-    let (base, golden) = pair.trees()?;
+    let (base, golden) = pair.trees(Reach::Python)?;
     let changed = pair.changed()?;
     let mined = pattern::mine(&base, &golden, &changed)?;
-    let patterns = Patterns::parse(&[("mined".to_owned(), pattern::documents(&mined))])
+    let patterns = Patterns::built_in(&[("mined".to_owned(), pattern::documents(&mined))])
         .map_err(|error| error.blame(crate::error::Fault::Internal))?;
     let report = pattern::check(&patterns, &base, &golden, &changed)?;
     if let Some(folder) = &asked.output {
@@ -279,13 +287,14 @@ mod tests {
 
     #[test]
     fn an_agent_that_writes_patterns_sees_places_of_the_base_alone() {
-        let tree = |text: &str| Tree { files: [("a.py".to_owned(), text.to_owned())].into() };
+        let tree =
+            |text: &str| Tree { files: [("a.py".to_owned(), text.to_owned())].into(), ..Tree::default() };
         let many = "new(1)\n".repeat(11);
         let (base, golden) =
             (tree(&format!("new(0)\n{}", "old(1)\n".repeat(11))), tree(&format!("{many}old(2)\n")));
         let file = "id: new\nlanguage: python\nmetadata: {side: additive}\nrule: {pattern: new($A)}\n---\nid: \
                     old\nlanguage: python\nmetadata: {side: reductive}\nrule: {pattern: old($A)}\n";
-        let patterns = Patterns::parse(&[("p.yml".to_owned(), file.to_owned())]).unwrap();
+        let patterns = Patterns::built_in(&[("p.yml".to_owned(), file.to_owned())]).unwrap();
         let report = pattern::check(&patterns, &base, &golden, &Changed::default()).unwrap();
         let witnesses = |golden: Option<&Tree>| -> Vec<Option<String>> {
             report.patterns.iter().map(|one| witness(one, &Seen { base: &base, golden })).collect()

@@ -184,7 +184,7 @@ fn look_through(clone: &Path, golden: Oid) -> Vec<String> {
     let place = ClonePlace { slug: RepoSlug::new("a/b").unwrap(), path: clone.to_owned() };
     let searched = search(&[place], &asked, &lists(None).unwrap(), None).map(drop);
     let mined = Pair::open(&format!("{}@{golden}", clone.display())).and_then(|pair| {
-        let (base, golden) = pair.trees()?;
+        let (base, golden) = pair.trees(pattern::Reach::Python)?;
         pattern::mine(&base, &golden, &pair.changed()?).map(drop)
     });
     [searched, mined].into_iter().filter_map(|result| result.err().map(|error| error.to_string())).collect()

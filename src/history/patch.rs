@@ -1,6 +1,6 @@
 //! Patches between the files of two trees, and onto one: as git writes and applies them, in memory alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use git2::build::TreeUpdateBuilder;
@@ -135,11 +135,11 @@ fn applied(base: &Folder, patch: &[u8]) -> Result<std::result::Result<Patch, Str
             return Ok(Err(why));
         }
         let bytes = blob.content().to_vec();
-        let put = if entry.mode == 0o100_755 {
-            found.put_executable(&path, bytes)
-        } else {
-            found.put(&path, bytes)
+        let is_program = match paths.as_they_were.get(&path) {
+            Some(old) => base.look(Path::new(old))?.is_some_and(|entry| entry.mode & 0o100 != 0),
+            None => entry.mode == 0o100_755,
         };
+        let put = if is_program { found.put_executable(&path, bytes) } else { found.put(&path, bytes) };
         if let Err(why) = put {
             return Ok(Err(format!("{path} is not a path of the tree: {why:?}")));
         }
@@ -154,6 +154,8 @@ struct Paths {
     /// Those that it deletes, or that move.
     gone: BTreeSet<String>,
     created: BTreeSet<String>,
+    /// Where files come from that move or are copied with no word of their mode, which the library would lose.
+    as_they_were: BTreeMap<String, String>,
 }
 
 impl Paths {
@@ -170,6 +172,10 @@ impl Paths {
                     return Err(format!("{path} is not a path of the tree"));
                 }
                 paths.all.insert(path.clone());
+            }
+            let says_nothing = delta.new_file().mode() == FileMode::Unreadable;
+            if says_nothing && matches!(delta.status(), Delta::Renamed | Delta::Copied) {
+                paths.as_they_were.insert(new.clone(), old.clone());
             }
             match delta.status() {
                 Delta::Added | Delta::Copied => drop(paths.created.insert(new)),
@@ -312,6 +318,21 @@ mod tests {
         assert_eq!(files, expected);
         let other = Made::new(&[("a.py", "different\n"), ("old/b.py", "no\n")]);
         assert!(apply(&other.folder(), &text).unwrap().is_err());
+    }
+
+    #[test]
+    fn a_program_that_moves_unchanged_stays_one() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let (base, golden) =
+            (Made::new(&[("a/run", "#!\n"), ("b", "x\n")]), Made::new(&[("c/run", "#!\n"), ("b", "x\n")]));
+        for file in [base.0.path().join("a/run"), golden.0.path().join("c/run")] {
+            fs_err::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let (text, shape) = between(&base.folder(), &golden.folder()).unwrap();
+        assert_eq!((shape.moved, shape.lines_added), (1, 0));
+        let patch = apply(&base.folder(), &text).unwrap().unwrap();
+        assert!(patch.is_executable("c/run"), "{}", String::from_utf8_lossy(&text));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The engine: ast-grep's library with the grammar of Python. Comments that suppress matches are not obeyed.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use ast_grep_config::{GlobalRules, RuleCollection, RuleConfig, SerializableRuleConfig, Severity};
@@ -11,7 +11,8 @@ use ast_grep_core::tree_sitter::{LanguageExt, StrDoc, TSLanguage};
 use ast_grep_core::{AstGrep, Node, Pattern, PatternError};
 use serde::{Deserialize, Deserializer};
 
-use super::pair::Tree;
+use super::outside::{self, Outside, Sandbox};
+use super::pair::{Reach, Tree};
 use crate::error::{Error, Result};
 use crate::family::codetaste::lines::Lines;
 use crate::family::codetaste::matches::rows;
@@ -20,7 +21,7 @@ use crate::interrupt;
 use crate::redact::quote;
 
 /// The first characters of what an engine says of a pattern.
-const LONGEST_ERROR: usize = 500;
+pub(super) const LONGEST_ERROR: usize = 500;
 
 pub(super) type Document = StrDoc<Python>;
 
@@ -99,6 +100,8 @@ pub(super) fn parsed(path: &str, text: &str) -> Result<AstGrep<Document>> {
 /// Patterns that can be run.
 pub(crate) struct Patterns {
     rules: RuleCollection<Python>,
+    /// Those that another engine runs.
+    outside: Option<Outside>,
     /// In the order of their files, with the side that they say they are for.
     ids: Vec<(String, Option<Side>)>,
     /// As they are written, in the same order.
@@ -128,46 +131,70 @@ struct SideOnly {
 /// A pattern, the side that it says it is for, and its document.
 type Sided = (SerializableRuleConfig<Python>, Option<Side>, Keys);
 
+/// The patterns of a file.
+enum Read {
+    Own(Vec<Sided>),
+    Outside(Vec<Keys>),
+}
+
 impl Patterns {
-    /// Reads documents of ast-grep's YAML: texts of files with their names.
+    /// Reads documents of ast-grep's YAML, and mappings with `rules`, which are OpenGrep's: texts of files with their names.
     ///
     /// # Errors
-    /// A usage error with the problems of all files.
-    pub(crate) fn parse(files: &[(String, String)]) -> Result<Self> {
+    /// A usage error with the problems of all files; the machine's trouble where OpenGrep's cannot be run on it.
+    pub(crate) fn parse(files: &[(String, String)], sandbox: Sandbox<'_>) -> Result<Self> {
         let (mut problems, mut rules, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-        let mut documents = Vec::new();
-        let mut known = BTreeSet::new();
+        let (mut documents, mut of_others) = (Vec::new(), Vec::new());
         for (name, text) in files {
-            let of_file = match read(text) {
-                Ok(of_file) => of_file,
-                Err(problem) => {
-                    problems.push(format!("{name}: {problem}"));
-                    continue;
+            let from = ids.len();
+            match read(text) {
+                Ok(Read::Own(of_file)) => {
+                    for (rule, side, document) in of_file {
+                        let id = rule.id.clone();
+                        match RuleConfig::try_from(rule, &GlobalRules::default()) {
+                            Ok(rule) => rules.push(rule),
+                            Err(error) => problems.push(format!("{name}: {}: {}", quote(&id), chain(&error))),
+                        }
+                        ids.push((id, side));
+                        documents.push(document);
+                    }
                 }
-            };
-            for (rule, side, document) in of_file {
-                let id = rule.id.clone();
-                if id.is_empty() {
-                    problems.push(format!("{name}: a pattern has no `id`"));
-                } else if !known.insert(id.clone()) {
-                    problems.push(format!("{name}: the id {} is given twice", quote(&id)));
+                Ok(Read::Outside(of_file)) => {
+                    for document in of_file {
+                        ids.push((outside::id(&document), outside::side(name, &document)));
+                        of_others.push(documents.len());
+                        documents.push(document);
+                    }
                 }
-                match RuleConfig::try_from(rule, &GlobalRules::default()) {
-                    Ok(rule) => rules.push(rule),
-                    Err(error) => problems.push(format!("{name}: {}: {}", quote(&id), chain(&error))),
-                }
-                ids.push((id, side));
-                documents.push(document);
+                Err(problem) => problems.push(format!("{name}: {problem}")),
             }
+            problems.extend(not_unique(&ids, from).map(|problem| format!("{name}: {problem}")));
         }
         let rules = RuleCollection::try_new(rules).map_err(|error| {
             problems.push(chain(&error));
         });
-        match rules {
-            Ok(rules) if problems.is_empty() => Ok(Patterns { rules, ids, documents }),
-            _ => Err(Error::usage(problems.join("\n"))
-                .with_hint("patterns are ast-grep's YAML documents; docs/codetaste.md has an example")),
-        }
+        let Some(rules) = rules.ok().filter(|_| problems.is_empty()) else {
+            return Err(Error::usage(problems.join("\n")).with_hint(
+                "patterns are YAML documents of ast-grep, or a mapping with `rules` of OpenGrep; docs/codetaste.md has \
+                 an example",
+            ));
+        };
+        let of_others: Vec<&Keys> = of_others.into_iter().map(|at| &documents[at]).collect();
+        let outside = (!of_others.is_empty()).then(|| Outside::new(&of_others, sandbox)).transpose()?;
+        Ok(Patterns { rules, outside, ids, documents })
+    }
+
+    /// Patterns of ast-grep alone.
+    ///
+    /// # Errors
+    /// Those of [`Patterns::parse`].
+    pub(crate) fn built_in(files: &[(String, String)]) -> Result<Self> {
+        Patterns::parse(files, &|| Err(Error::usage("these patterns are not ast-grep's")))
+    }
+
+    /// Which files of a tree they look through.
+    pub(crate) fn reach(&self) -> Reach {
+        if self.outside.is_some() { Reach::All } else { Reach::Python }
     }
 
     /// IDs in the order of their files, with the sides that patterns say they are for.
@@ -183,9 +210,12 @@ impl Patterns {
     /// What each pattern matches on a tree; what matches nothing is missing.
     ///
     /// # Errors
-    /// A file that cannot be parsed at all, and an interrupt.
+    /// A file that cannot be looked through, the engine's trouble, and an interrupt.
     pub(crate) fn scan(&self, tree: &Tree) -> Result<BTreeMap<String, Found>> {
-        let mut found: BTreeMap<String, Found> = BTreeMap::new();
+        let mut found = match &self.outside {
+            Some(outside) if !tree.is_empty() => outside.scan(tree)?,
+            _ => BTreeMap::new(),
+        };
         for (path, text) in &tree.files {
             interrupt::check()?;
             let rules = self.rules.for_path(path);
@@ -221,12 +251,12 @@ pub(super) fn lines_of(node: &Node<'_, Document>) -> (u64, u64) {
 }
 
 /// The patterns of a file.
-fn read(text: &str) -> Result<Vec<Sided>, String> {
+fn read(text: &str) -> Result<Read, String> {
     let short = |error: String| error.chars().take(LONGEST_ERROR).collect::<String>();
     let keys: Result<Vec<Keys>, _> = ast_grep_config::from_multiple(text);
     let keys = keys.map_err(|error| short(error.to_string()))?;
-    if keys.iter().any(|document| document.contains_key("rules")) {
-        return Err("these are patterns of OpenGrep; only ast-grep's are read yet".to_owned());
+    if let Some(rules) = outside::rules(&keys)? {
+        return Ok(Read::Outside(rules));
     }
     let rules: Vec<SerializableRuleConfig<Python>> =
         ast_grep_config::from_multiple(text).map_err(|error| short(error.to_string()))?;
@@ -237,7 +267,18 @@ fn read(text: &str) -> Result<Vec<Sided>, String> {
         rule.severity = Severity::Info;
         (rule, metadata.metadata.and_then(|metadata| metadata.side), document)
     });
-    Ok(each.collect())
+    Ok(Read::Own(each.collect()))
+}
+
+/// What is wrong with the IDs of patterns from a place on.
+fn not_unique(ids: &[(String, Option<Side>)], from: usize) -> impl Iterator<Item = String> {
+    ids.iter().enumerate().skip(from).filter_map(move |(at, (id, _))| {
+        if id.is_empty() {
+            return Some("a pattern has no `id`".to_owned());
+        }
+        let is_twice = ids[..at].iter().any(|(known, _)| known == id);
+        is_twice.then(|| format!("the id {} is given twice", quote(id)))
+    })
 }
 
 /// An error with what led to it.

@@ -29,10 +29,22 @@ pub(crate) struct Pair {
     pub golden: String,
 }
 
-/// The Python files of a tree that are looked through: regular ones that are not below a folder of what is built or installed.
+/// Which files of a tree are looked through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    #[default]
+    Python,
+    All,
+}
+
+/// The files of a tree that are looked through: regular ones that are not below a folder of what is built or installed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tree {
+    /// Python.
     pub files: BTreeMap<String, String>,
+    /// All others, where they are looked through.
+    pub others: BTreeMap<String, String>,
+    pub reach: Reach,
 }
 
 impl Tree {
@@ -40,19 +52,19 @@ impl Tree {
     ///
     /// # Errors
     /// What cannot be read, and files that are too large.
-    pub(crate) fn of_folder(folder: &Folder) -> Result<Self> {
-        let (mut tree, mut bytes) = (Tree::default(), 0);
+    pub(crate) fn of_folder(folder: &Folder, reach: Reach) -> Result<Self> {
+        let (mut tree, mut bytes) = (Tree { reach, ..Tree::default() }, 0);
         for entry in folder.walk()? {
             let Some(path) = entry.path.to_str() else { continue };
-            if entry.kind != Kind::File || !is_looked_through(path) || path.starts_with(".git/") {
+            if entry.kind != Kind::File || !tree.reach.takes(path) || path.starts_with(".git/") {
                 continue;
             }
             let content = folder.read(&entry.path, LARGEST as u64)?;
             bytes += content.len();
             if bytes > MOST_BYTES {
-                return Err(Error::repository("the tree has more than 2 GiB of Python"));
+                return Err(Error::repository("the tree has more than 2 GiB to look through"));
             }
-            tree.files.insert(path.to_owned(), text_of(&content));
+            tree.put(path, text_of(&content));
         }
         Ok(tree)
     }
@@ -61,24 +73,53 @@ impl Tree {
     #[must_use]
     pub(crate) fn with(&self, patch: &Patch) -> Self {
         let mut tree = self.clone();
-        for (path, bytes) in patch.files().filter(|(path, _)| is_looked_through(path)) {
+        for (path, bytes) in patch.files().filter(|(path, _)| self.reach.takes(path)) {
             match bytes {
-                Some(bytes) => drop(tree.files.insert(path.to_owned(), text_of(bytes))),
-                None => drop(tree.files.remove(path)),
+                Some(bytes) => tree.put(path, text_of(bytes)),
+                None => drop(tree.kind_of(path).remove(path)),
             }
         }
         tree
     }
 
+    /// Whether it has no file.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.others.is_empty()
+    }
+
+    /// The text of a file.
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path).or_else(|| self.others.get(path)).map(String::as_str)
+    }
+
+    fn put(&mut self, path: &str, text: String) {
+        self.kind_of(path).insert(path.to_owned(), text);
+    }
+
+    fn kind_of(&mut self, path: &str) -> &mut BTreeMap<String, String> {
+        if is_python(path) { &mut self.files } else { &mut self.others }
+    }
+
     /// What a patch puts where no other file is looked through: below folders of what is built or installed.
-    pub(crate) fn aside(patch: &Patch) -> Self {
-        let aside = patch.files().filter(|(path, _)| is_python(path) && is_ignored(path));
-        Tree { files: aside.filter_map(|(path, bytes)| Some((path.to_owned(), text_of(bytes?)))).collect() }
+    pub(crate) fn aside(patch: &Patch, reach: Reach) -> Self {
+        let mut tree = Tree { reach, ..Tree::default() };
+        for (path, bytes) in patch.files().filter(|(path, _)| reach.is_of(path) && is_ignored(path)) {
+            if let Some(bytes) = bytes {
+                tree.put(path, text_of(bytes));
+            }
+        }
+        tree
     }
 }
 
-fn is_looked_through(path: &str) -> bool {
-    is_python(path) && !is_ignored(path)
+impl Reach {
+    fn is_of(self, path: &str) -> bool {
+        self == Reach::All || is_python(path)
+    }
+
+    fn takes(self, path: &str) -> bool {
+        self.is_of(path) && !is_ignored(path)
+    }
 }
 
 impl Pair {
@@ -116,8 +157,8 @@ impl Pair {
     ///
     /// # Errors
     /// What cannot be read, and a file that is too large.
-    pub(crate) fn trees(&self) -> Result<(Tree, Tree)> {
-        source::bounded(|| Ok((self.tree(&self.base)?, self.tree(&self.golden)?)))
+    pub(crate) fn trees(&self, reach: Reach) -> Result<(Tree, Tree)> {
+        source::bounded(|| Ok((self.tree(&self.base, reach)?, self.tree(&self.golden, reach)?)))
     }
 
     /// The lines that the golden patch changes.
@@ -128,7 +169,7 @@ impl Pair {
         history::changed(&self.repository, &self.base, &self.golden)
     }
 
-    fn tree(&self, commit: &str) -> Result<Tree> {
+    fn tree(&self, commit: &str, reach: Reach) -> Result<Tree> {
         let unreadable = |error: git2::Error| {
             Error::repository(format!("the tree of {commit} cannot be read"))
                 .with_detail(error.message().to_owned())
@@ -159,12 +200,12 @@ impl Pair {
                 }
                 let is_regular =
                     entry.kind() == Some(ObjectType::Blob) && entry.filemode() & 0o170_000 == 0o100_000;
-                if is_regular && is_looked_through(&path) {
+                if is_regular && reach.takes(&path) {
                     entries.push((path, entry.id()));
                 }
             }
         }
-        let (mut files, mut bytes) = (BTreeMap::new(), 0);
+        let (mut tree, mut bytes) = (Tree { reach, ..Tree::default() }, 0);
         for (path, id) in entries {
             let blob = self.repository.find_blob(id).map_err(unreadable)?;
             if blob.size() > LARGEST {
@@ -173,11 +214,11 @@ impl Pair {
             }
             bytes += blob.size();
             if bytes > MOST_BYTES {
-                return Err(too_much("2 GiB of Python"));
+                return Err(too_much("2 GiB to look through"));
             }
-            files.insert(path, text_of(blob.content()));
+            tree.put(&path, text_of(blob.content()));
         }
-        Ok(Tree { files })
+        Ok(tree)
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
-    Tree { files: files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect() }
+    let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+    Tree { files, ..Tree::default() }
 }
 
 fn changed(lines: &[(&str, u64)], added: &[(&str, u64)]) -> Changed {
@@ -13,7 +14,7 @@ fn changed(lines: &[(&str, u64)], added: &[(&str, u64)]) -> Changed {
 }
 
 fn patterns(text: &str) -> Patterns {
-    Patterns::parse(&[("p.yml".to_owned(), text.to_owned())]).unwrap_or_else(|error| panic!("{error}"))
+    Patterns::built_in(&[("p.yml".to_owned(), text.to_owned())]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const OLD: &str = "
@@ -69,11 +70,15 @@ fn patterns_are_taken_by_their_matches_on_both_trees() {
 #[test]
 fn what_is_wrong_in_a_file_of_patterns_is_named() {
     let message = |text: &str| {
-        let error = Patterns::parse(&[("p.yml".to_owned(), text.to_owned())]).err().expect("is wrong");
+        let error = Patterns::built_in(&[("p.yml".to_owned(), text.to_owned())]).err().expect("is wrong");
         error.to_string()
     };
     for (text, expected) in [
-        ("rules: []\n", "p.yml: these are patterns of OpenGrep"),
+        ("rules: []\n", "p.yml: `rules` is not a list of patterns"),
+        ("rules: [{languages: [go]}]\n", "p.yml: a pattern has no `id`"),
+        ("rules: [{id: a.b}, {id: c.b}]\n", "p.yml: the id `b` is given twice"),
+        ("rules: [{id: a}]\n---\nid: b\n", "p.yml: `rules` is in one of several documents"),
+        ("rules: [{id: a}]\n", "these patterns are not ast-grep's"),
         ("id: a\nlanguage: ruby\nrule: {pattern: x}\n", "the language `ruby` is not built in"),
         ("id: a\nlanguage: python\nrule: {kind: no_such_kind}\n", "p.yml: `a`: "),
         ("language: python\nrule: {pattern: x}\n", "p.yml: a pattern has no `id`"),
@@ -150,7 +155,7 @@ fn what_is_taken_is_registered_with_its_matches_and_what_it_said_of_itself() {
     );
     let all = patterns(&text);
     let report = check(&all, &base, &golden, &changed(&[("a.py", 1), ("a.py", 2)], &[])).unwrap();
-    let written = registered(&all, &report);
+    let written = registered(&all, &report).unwrap();
     let document: serde_json::Value = serde_json::from_str(written.trim()).unwrap();
     assert_eq!(document["id"], "old-call", "what matches both trees is not taken");
     assert_eq!(

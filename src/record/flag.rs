@@ -96,8 +96,10 @@ flags! {
          `sample_unsolvable = true`. Give the command input that its output depends on.";
     SHOWS_NOTHING "shows-nothing"
         "the command prints nothing, and leaves nothing in a file"
-        "It works on something that is not there, such as a database that an earlier command of the same document makes, or what          it does is not seen: that a folder or an empty file appears is all."
-        "There is nothing to gather, so it is not published unless `sample_unsolvable = true`. Configure it with what it works on,          or with one that shows what was done.";
+        "It works on something that is not there, such as a database that an earlier command of the same document makes, \
+         or what it does is not seen: that a folder or an empty file appears is all."
+        "There is nothing to gather, so it is not published unless `sample_unsolvable = true`. Configure it with what it works on, or \
+         with one that shows what was done.";
     PROBE_INSENSITIVE "probe-insensitive"
         "the original does not fail when its test is made to"
         "The referee plants a failure in the test to find submissions that neutralize it; here it does not show in the \

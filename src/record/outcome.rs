@@ -91,7 +91,8 @@ impl CaseResult {
             let has_nothing = file.text.as_deref().is_none_or(str::is_empty) && file.sha256.is_none();
             file.change == Change::Created && (file.kind == "folder" || (file.kind == "file" && has_nothing))
         };
-        let speaks = !self.stdout.trim().is_empty() || !self.stderr.trim().is_empty() || self.exception.is_some();
+        let speaks =
+            !self.stdout.trim().is_empty() || !self.stderr.trim().is_empty() || self.exception.is_some();
         !speaks && self.command.as_ref().is_some_and(|command| command.files.iter().all(is_empty))
     }
 }

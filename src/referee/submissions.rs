@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
+use crate::family::codetaste::SUBMISSION as REFACTORING;
 use crate::family::recube::SUBMISSION as RECUBE;
 use crate::family::recube::answer::code_of_answer;
 use crate::record::id::{Name, hash_parts, sha256_hex};
@@ -403,6 +404,11 @@ fn of_row(mut row: Value, file: &str) -> Submission {
         let text = text.filter(|text| text.len() as u64 <= LARGEST);
         return Submission { text, patch, meta: row, is_wrong_form, ..Submission::default() };
     }
+    if file == REFACTORING {
+        // The patch is what is handed in, and no file of it.
+        let text = whole.or_else(|| patch.map(String::into_bytes));
+        return Submission { text, meta: row, ..Submission::default() };
+    }
     let (of_patch, other_files) = patch.as_deref().map_or((None, 0), |patch| added_file(patch, file));
     let text = whole.or(of_patch);
     let is_large = text.as_ref().is_some_and(|text| text.len() as u64 > LARGEST);
@@ -580,6 +586,19 @@ mod tests {
         let empty = folder.path().join("empty");
         fs_err::create_dir(&empty).unwrap();
         assert!(read(&empty, None, "concise.py", &known()).is_err());
+    }
+
+    #[test]
+    fn the_patch_of_a_refactoring_is_taken_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.jsonl");
+        let patch = "--- a/pkg/__init__.py\n+++ b/pkg/__init__.py\n@@ -1 +1 @@\n-a\n+b\n";
+        let row = serde_json::json!({"instance_id": "a__b-1", "model_patch": patch, "cost": 1});
+        fs_err::write(&path, format!("{row}\n")).unwrap();
+        let run = read(&path, None, REFACTORING, &known()).unwrap();
+        let one = &run.submissions["a__b-1"];
+        assert_eq!(one.text.as_deref(), Some(patch.as_bytes()));
+        assert!(one.troubles.is_empty() && one.meta["cost"] == 1, "{:?}", one.troubles);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::instances::Verified;
 use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
 use crate::error::Result;
+use crate::pattern::Sandbox;
 use crate::pipeline::prepare::Prepared;
 use crate::record::codetaste::{Bounds, PatternRow};
 use crate::referee::codetaste::judge::{Class, Ground, Instance, Judged};
@@ -17,8 +18,8 @@ const SAME: f64 = 1e-9;
 /// # Errors
 /// IO errors and an interruption.
 pub(crate) fn verify(
-    prepared: &Prepared,
-    cache: &Cache,
+    (prepared, cache): (&Prepared, &Cache),
+    sandbox: Sandbox<'_>,
     (instance, hidden): (&CodetasteInstance, &HiddenPair),
     attempts: u32,
     step: &dyn Fn(),
@@ -28,7 +29,7 @@ pub(crate) fn verify(
         group_id: instance.golden_commit.clone(),
         ..Verified::default()
     };
-    let ground = match Ground::of(&prepared.pinned.tree, &hidden.pattern_files, &hidden.patterns) {
+    let ground = match Ground::of(&prepared.pinned.tree, &hidden.pattern_files, &hidden.patterns, sandbox) {
         Ok(ground) => ground,
         Err(error) => {
             crate::interrupt::check()?;

@@ -157,8 +157,10 @@ fn judge(
     let id = instance.head.instance_id.to_string();
     let stage = restored.job.progress.stage(&format!("{} score", prepared.pinned.slug), runs.len() as u64);
     let mut suites = Suites::open(&prepared.lab.folder.join("codetaste"))?;
-    let ground = Ground::of(&prepared.pinned.tree, &hidden.pattern_files, &hidden.patterns)
-        .map_err(|error| error.at(id.clone()))?;
+    let ground = Ground::of(&prepared.pinned.tree, &hidden.pattern_files, &hidden.patterns, &|| {
+        restored.job.machine.sandbox()
+    })
+    .map_err(|error| error.at(id.clone()))?;
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let on_trial = Instance {
         place: Place { lab: &prepared.lab, cache: &restored.job.cache },

@@ -35,8 +35,9 @@ pub(super) fn run(arguments: &Arguments, asked: &VerifyArguments, found: &mut Ve
                 let id = one.head.instance_id.as_str();
                 let verified = match hidden.get(id) {
                     Some(hidden) => {
-                        let cache = &restored.job.cache;
-                        pairs::verify(&prepared, cache, (one, hidden), asked.attempts, &|| stage.step())?
+                        let place = (&prepared, &restored.job.cache);
+                        let sandbox = || restored.job.machine.sandbox();
+                        pairs::verify(place, &sandbox, (one, hidden), asked.attempts, &|| stage.step())?
                     }
                     None => Verified {
                         instance_id: id.to_owned(),

@@ -17,7 +17,7 @@ pub struct Match {
 }
 
 /// A pattern's own name: engines put folders before it.
-fn own_name(id: &str) -> &str {
+pub(crate) fn own_name(id: &str) -> &str {
     id.rsplit('.').next().unwrap_or(id)
 }
 

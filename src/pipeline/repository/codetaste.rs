@@ -56,10 +56,13 @@ impl Repository<'_> {
             return Ok(None);
         }
         let settings = &self.pipeline.config.codetaste;
-        let refactoring = match Refactoring::of(&trees.base.tree, &trees.golden.tree, pair, settings)? {
-            Ok(refactoring) => refactoring,
-            Err(dropped) => return Ok(self.dropped(pair, dropped)),
-        };
+        let refactoring =
+            match Refactoring::of((&trees.base.tree, &trees.golden.tree), pair, settings, &|| {
+                self.pipeline.machine.sandbox()
+            })? {
+                Ok(refactoring) => refactoring,
+                Err(dropped) => return Ok(self.dropped(pair, dropped)),
+            };
         self.enter(Stage::Environment);
         let candidate = match self.candidate(&trees, &refactoring)? {
             Ok(candidate) => candidate,
@@ -228,7 +231,9 @@ impl Repository<'_> {
         (measured, must_pass): (&Measured, &BTreeSet<String>),
     ) -> Result<Kept<()>> {
         let mut suites = Suites::open(&prepared.journals.join("codetaste"))?;
-        let ground = Ground::of(&prepared.pinned.tree, &refactoring.files, &refactoring.rows)?;
+        let ground = Ground::of(&prepared.pinned.tree, &refactoring.files, &refactoring.rows, &|| {
+            self.pipeline.machine.sandbox()
+        })?;
         let failing = measured.failing();
         let instance = Instance {
             place: Place { lab: &prepared.lab, cache: self.pipeline.cache },

@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use super::suite::{Place, Purpose, Suites, WholeRun};
 use crate::beneath::Folder;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::family::codetaste::cheats::{self, Applied};
 use crate::family::codetaste::diff::{Changed, changed};
 use crate::family::codetaste::lines::Lines;
 use crate::family::codetaste::score::{MatchCounts, Measured, Numbers, Side, graded};
 use crate::family::codetaste::weakened::weakens;
 use crate::history;
-use crate::pattern::{Found, Patterns, Tree};
+use crate::pattern::{Found, Patterns, Sandbox, Tree};
 use crate::record::codetaste::{Bounds, Counts, PatternRow};
 use crate::record::patch::Patch;
 
@@ -54,10 +54,15 @@ impl Ground {
     ///
     /// # Errors
     /// What cannot be read; a usage error where patterns do not match the base as their rows say.
-    pub(crate) fn of(tree: &Path, files: &[(String, String)], rows: &[PatternRow]) -> Result<Self> {
+    pub(crate) fn of(
+        tree: &Path,
+        files: &[(String, String)],
+        rows: &[PatternRow],
+        sandbox: Sandbox<'_>,
+    ) -> Result<Self> {
         let folder = Folder::open(tree)?;
-        let base = Tree::of_folder(&folder)?;
-        let patterns = Patterns::parse(files)?;
+        let patterns = Patterns::parse(files, sandbox)?;
+        let base = Tree::of_folder(&folder, patterns.reach())?;
         let found = patterns.scan(&base)?;
         let matches = |row: &PatternRow| found.get(&row.id).map_or(0, |found| found.matches);
         let differing: Vec<&str> =
@@ -67,7 +72,9 @@ impl Ground {
                 "patterns match other places of the base than the dataset says: {}",
                 differing.join(", ")
             ))
-            .with_hint("use the gistmill that wrote the dataset, or build it again"));
+            .with_hint(
+                "use the gistmill and the engine that the dataset was written with, or build it again",
+            ));
         }
         let mut reductive_on_base = Lines::default();
         for row in rows.iter().filter(|row| row.side == Side::Reductive) {
@@ -159,7 +166,11 @@ impl Instance<'_> {
 
     fn of_patch(&self, patch: &Patch, changed: &Changed, suites: &mut Suites) -> Result<Judged> {
         let run = suites.runs(self.place, patch, (Purpose::Judged, 1))?.pop().unwrap_or_default();
-        let (found, tree) = self.measure(patch)?;
+        let (found, tree) = match self.measure(patch) {
+            // What no engine gets through is the submission's trouble.
+            Err(error) if error.fault() == Fault::Usage => return self.refused(error.to_string()),
+            measured => measured?,
+        };
         let class = match (run.counts, run.is_lost) {
             // Where anything else can be run, it is the submission that cannot.
             (None, true) if self.nothing_runs(suites)? => Class::Lost,
@@ -194,7 +205,7 @@ impl Instance<'_> {
     fn measure(&self, patch: &Patch) -> Result<(BTreeMap<String, Found>, Tree)> {
         let tree = self.ground.base.with(patch);
         let mut found = self.ground.patterns.scan(&tree)?;
-        let aside = self.ground.patterns.scan(&Tree::aside(patch))?;
+        let aside = self.ground.patterns.scan(&Tree::aside(patch, self.ground.base.reach))?;
         for row in self.rows.iter().filter(|row| row.side == Side::Reductive) {
             if let Some(hidden) = aside.get(&row.id) {
                 let one = found.entry(row.id.clone()).or_default();

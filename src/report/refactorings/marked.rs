@@ -12,7 +12,7 @@ use crate::family::codetaste::diff::Sign;
 use crate::family::codetaste::lines::Lines;
 use crate::family::codetaste::view::{self, FileDiff};
 use crate::history;
-use crate::pattern::{Patterns, Tree};
+use crate::pattern::{Patterns, Reach, Tree};
 use crate::record::codetaste::{PatternRow, Side};
 use crate::store::scratch;
 
@@ -92,8 +92,11 @@ pub(super) fn of(
     }
     let golden = history::apply(&folder, patch)?
         .map_err(|why| Error::usage(format!("the golden patch cannot be applied: {why}")))?;
-    let base = Tree::of_folder(&folder)?;
-    let patterns = Patterns::parse(&hidden.pattern_files)?;
+    let base = Tree::of_folder(&folder, Reach::Python)?;
+    // A page runs no program: what another engine matches has no marks.
+    let Ok(patterns) = Patterns::built_in(&hidden.pattern_files) else {
+        return Ok(without_marks(hidden, left));
+    };
     let (mut before, mut after) = (patterns.scan(&base)?, patterns.scan(&base.with(&golden))?);
     let matched = hidden.patterns.iter().map(|row| {
         let found = match row.side {

@@ -12,7 +12,7 @@ use crate::family::codetaste::funnel::{is_code, is_test};
 use crate::family::codetaste::leaks::{leaks, words};
 use crate::family::codetaste::score::{Precision, Side};
 use crate::history;
-use crate::pattern::{self, Checked, Patterns, Report, Tree};
+use crate::pattern::{self, Checked, Patterns, Reach, Report, Sandbox, Tree};
 use crate::record::codetaste::{Dropped, PairCause, PatchShape, PatternRow, Settings};
 use crate::record::patch::Patch;
 
@@ -43,7 +43,12 @@ impl Refactoring {
     ///
     /// # Errors
     /// What cannot be read; patterns of the configuration that cannot be used; an interruption.
-    pub(super) fn of(base: &Path, golden: &Path, pair: &Pair, settings: &Settings) -> Result<Kept<Self>> {
+    pub(super) fn of(
+        (base, golden): (&Path, &Path),
+        pair: &Pair,
+        settings: &Settings,
+        sandbox: Sandbox<'_>,
+    ) -> Result<Kept<Self>> {
         let (base, golden) = (Folder::open(base)?, Folder::open(golden)?);
         let (text, shape) = history::between(&base, &golden)?;
         let patch = match history::apply(&base, &text)? {
@@ -63,12 +68,9 @@ impl Refactoring {
             let why = format!("none of {} files is code", shape.files);
             return Ok(Err(dropped(PairCause::NoCode, why)));
         }
-        let (base_tree, golden_tree) = (Tree::of_folder(&base)?, Tree::of_folder(&golden)?);
         let lines = changed(&text);
-        let Sources { files, opengrep, given } =
-            Sources::of((&base_tree, &golden_tree, &lines), pair, settings)?;
-        let patterns = Patterns::parse(&files)?;
-        let report = pattern::check(&patterns, &base_tree, &golden_tree, &lines)?;
+        let Sources { files, report, opengrep, given } =
+            Sources::of((&base, &golden, &lines), pair, settings, sandbox)?;
         if let Some(dropped) = too_little(&report, settings) {
             return Ok(Err(dropped));
         }
@@ -122,42 +124,67 @@ fn makes(patch: &Patch, golden: &Folder) -> Result<bool> {
     Ok(true)
 }
 
-/// Files with patterns: name and text.
+/// Files with patterns, name and text, and what they come to on both trees.
 struct Sources {
     files: Vec<(String, String)>,
+    report: Report,
+    /// As far as they have that form, by side.
     opengrep: Vec<(String, String)>,
     /// Whether the configuration has them.
     given: bool,
 }
 
+/// Files of OpenGrep's form as its users call them.
+const OPENGREP: [(Side, &str); 2] =
+    [(Side::Additive, "rules_positive.yml"), (Side::Reductive, "rules_negative.yml")];
+
 impl Sources {
     /// Those of the configuration, else those that a program finds.
-    fn of((base, golden, lines): (&Tree, &Tree, &Changed), pair: &Pair, settings: &Settings) -> Result<Self> {
-        let mut sources =
-            Sources { files: pair.patterns.clone(), opengrep: Vec::new(), given: !pair.patterns.is_empty() };
-        if sources.given || !settings.mine {
-            return Ok(sources);
+    fn of(
+        (base, golden, lines): (&Folder, &Folder, &Changed),
+        pair: &Pair,
+        settings: &Settings,
+        sandbox: Sandbox<'_>,
+    ) -> Result<Self> {
+        if !pair.patterns.is_empty() || !settings.mine {
+            let patterns = Patterns::parse(&pair.patterns, sandbox)?;
+            let reach = patterns.reach();
+            let (base, golden) = (Tree::of_folder(base, reach)?, Tree::of_folder(golden, reach)?);
+            let report = pattern::check(&patterns, &base, &golden, lines)?;
+            let opengrep = by_side(|side| pattern::taken_outside(&patterns, &report, side));
+            return Ok(Sources { files: pair.patterns.clone(), report, opengrep, given: true });
         }
+        let trees = (Tree::of_folder(base, Reach::Python)?, Tree::of_folder(golden, Reach::Python)?);
+        Sources::mined(&trees, lines)
+    }
+
+    /// Those that a program finds.
+    fn mined((base, golden): &(Tree, Tree), lines: &Changed) -> Result<Self> {
+        let check = |files: &[(String, String)]| -> Result<Report> {
+            let patterns = Patterns::built_in(files).map_err(|error: Error| error.blame(Fault::Internal))?;
+            pattern::check(&patterns, base, golden, lines)
+        };
         let mut mined = pattern::mine(base, golden, lines)?;
-        let all = Patterns::parse(&[("mined".to_owned(), pattern::documents(&mined))])
-            .map_err(|error: Error| error.blame(Fault::Internal))?;
-        let report = pattern::check(&all, base, golden, lines)?;
+        let report = check(&[("mined".to_owned(), pattern::documents(&mined))])?;
         let ids: BTreeSet<&str> = taken(&report).map(|one| one.id.as_str()).collect();
         mined.retain(|one| ids.contains(one.id.as_str()));
-        for (side, name) in [(Side::Additive, "rules_positive.yml"), (Side::Reductive, "rules_negative.yml")]
-        {
+        let mut files = Vec::new();
+        for (side, _) in OPENGREP {
             let of_side: Vec<_> = mined.iter().filter(|one| one.side == side).collect();
             if !of_side.is_empty() {
-                let text = pattern::documents(of_side);
-                sources.files.push((format!("{}.ast-grep.yml", side.as_str()), text));
-            }
-            let text = pattern::opengrep(&mined, side, base, golden);
-            if !text.is_empty() {
-                sources.opengrep.push((name.to_owned(), text));
+                files.push((format!("{}.ast-grep.yml", side.as_str()), pattern::documents(of_side)));
             }
         }
-        Ok(sources)
+        let opengrep = by_side(|side| pattern::opengrep(&mined, side, base, golden));
+        let report = check(&files)?;
+        Ok(Sources { files, report, opengrep, given: false })
     }
+}
+
+/// The files that are not empty.
+fn by_side(text: impl Fn(Side) -> String) -> Vec<(String, String)> {
+    let each = OPENGREP.into_iter().map(|(side, name)| (name.to_owned(), text(side)));
+    each.filter(|(_, text)| !text.is_empty()).collect()
 }
 
 fn taken(report: &Report) -> impl Iterator<Item = &Checked> {
