@@ -40,7 +40,10 @@ struct Finding {
 pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     let inputs = Inputs::choose(&check.config);
     let rules = inputs.rules();
-    let config = inputs.config(&check.config.only, &check.config.output);
+    let config = inputs.config(&check.config.only, &check.config.output).and_then(|mut config| {
+        config.repos.iter_mut().try_for_each(source::outside::read)?;
+        Ok(config)
+    });
     let number = |rules: &RuleSet| format!("{} ({})", rules.rules().len(), inputs.describe_rules());
     let mut findings = vec![finding("rules", rules.as_ref().map(number).map_err(copy))];
     // Who only builds in containers needs no sandbox on this machine.

@@ -278,8 +278,9 @@ impl Imported {
         for (path, text) in texts {
             write(output, &format!("{}/{path}", self.id), text.as_bytes())?;
         }
-        let tests = self.tests.iter();
-        tests.map(|(path, bytes)| write(output, &format!("tests/{}/{path}", self.id), bytes)).collect()
+        self.tests
+            .iter()
+            .try_for_each(|(path, bytes)| write(output, &format!("tests/{}/{path}", self.id), bytes))
     }
 }
 

@@ -11,17 +11,14 @@ use ast_grep_core::tree_sitter::{LanguageExt, StrDoc, TSLanguage};
 use ast_grep_core::{AstGrep, Node, Pattern, PatternError};
 use serde::{Deserialize, Deserializer};
 
+use super::found::{Found, Keys, LONGEST_ERROR};
 use super::outside::{self, Outside, Sandbox};
 use super::pair::{Reach, Tree};
 use crate::error::{Error, Result};
-use crate::family::codetaste::lines::Lines;
 use crate::family::codetaste::matches::rows;
 use crate::family::codetaste::score::Side;
 use crate::interrupt;
 use crate::redact::quote;
-
-/// The first characters of what an engine says of a pattern.
-pub(super) const LONGEST_ERROR: usize = 500;
 
 pub(super) type Document = StrDoc<Python>;
 
@@ -106,16 +103,6 @@ pub(crate) struct Patterns {
     ids: Vec<(String, Option<Side>)>,
     /// As they are written, in the same order.
     documents: Vec<Keys>,
-}
-
-/// A document as it is written, by its keys.
-pub(crate) type Keys = BTreeMap<String, serde_json::Value>;
-
-/// What a pattern matches on a tree.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub matches: u64,
-    pub lines: Lines,
 }
 
 #[derive(Deserialize)]

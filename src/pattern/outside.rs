@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::engine::{Found, Keys, LONGEST_ERROR};
+use super::found::{Found, Keys, LONGEST_ERROR};
 use super::pair::Tree;
 use crate::backend::{Backend, Job, Mount, retry};
 use crate::beneath::Folder;
@@ -175,7 +175,7 @@ fn copy(tree: &Tree, folder: &Path) -> Result<()> {
     fs_err::write(folder.join(OBEYED[0]), "")?;
     let folder = Folder::open(folder)?;
     for (path, text) in tree.files.iter().chain(&tree.others) {
-        if path.split('/').any(|part| OBEYED.contains(&part)) {
+        if path.rsplit('/').next().is_some_and(|name| OBEYED.contains(&name)) {
             continue;
         }
         std::io::Write::write_all(&mut folder.create_new(Path::new(path))?, text.as_bytes())?;

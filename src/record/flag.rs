@@ -96,7 +96,7 @@ flags! {
          `sample_unsolvable = true`. Give the command input that its output depends on.";
     SHOWS_NOTHING "shows-nothing"
         "the command prints nothing, and leaves nothing in a file"
-        "It works on something that is not there, such as a database that an earlier command of the same document makes, \
+        "It works on something that does not exist, such as a database that an earlier command of the same document makes, \
          or what it does is not seen: that a folder or an empty file appears is all."
         "There is nothing to gather, so it is not published unless `sample_unsolvable = true`. Configure it with what it works on, or \
          with one that shows what was done.";

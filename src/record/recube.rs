@@ -246,7 +246,7 @@ impl TargetCause {
             TargetCause::TooLong => (
                 "it has more tokens than asked for",
                 "An answer of the published settings, 16,384 tokens at most, could not hold it. Tokens are those of cl100k_base.",
-                "`max_target_tokens` in [recube] asks for less.",
+                "`max_target_tokens` in [recube] allows more.",
             ),
             TargetCause::FewTests => (
                 "fewer kept groups than asked for reach the file",

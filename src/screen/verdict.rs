@@ -113,7 +113,7 @@ pub(crate) fn depends(
     verdict
 }
 
-/// The verdict of a group that calls nothing of the repository outside its tests.
+/// The verdict of a group from outside that calls no function of the target that it is for.
 pub(crate) fn does_not_reach(group: &Group, target: &str) -> Verdict {
     dropped(
         group,
@@ -124,6 +124,7 @@ pub(crate) fn does_not_reach(group: &Group, target: &str) -> Verdict {
     )
 }
 
+/// The verdict of a group that calls nothing of the repository outside its tests.
 pub(crate) fn no_repository_code(group: &Group, calls_in_tests: u64) -> Verdict {
     let summary = if group.entry.is_some() {
         "calls no Python function of the repository".to_owned()

@@ -2,6 +2,9 @@
 
 use crate::python_source::SourceFile;
 
+/// Ends of one file that are tried: headings that follow, of which some are text of the file.
+const MOST_ENDS: usize = 64;
+
 /// What such a prompt has of a repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PublishedPrompt {
@@ -101,13 +104,13 @@ fn implementations(lines: &[&str]) -> Vec<(String, String)> {
             continue;
         }
         let ends = starts[at + 1..].iter().map(|(next, ..)| *next).chain([lines.len()]);
-        let texts: Vec<(usize, String)> =
-            ends.filter_map(|end| Some((end, block(lines, *fence, end)?))).collect();
+        let mut texts = ends.filter_map(|end| Some((end, block(lines, *fence, end)?))).take(MOST_ENDS);
         let is_whole =
-            |(_, text): &&(usize, String)| !path.ends_with(".py") || SourceFile::parse(path, text).is_some();
-        let Some((end, text)) = texts.iter().find(is_whole).or(texts.first()) else { continue };
-        files.push(((*path).to_owned(), text.clone()));
-        from = *end;
+            |(_, text): &(usize, String)| !path.ends_with(".py") || SourceFile::parse(path, text).is_some();
+        let Some(first) = texts.next() else { continue };
+        let (end, text) = if is_whole(&first) { first } else { texts.find(is_whole).unwrap_or(first) };
+        files.push(((*path).to_owned(), text));
+        from = end;
     }
     files
 }

@@ -31,6 +31,8 @@ use context::Context;
 
 /// Targets that the gates refused, by path.
 type RefusedTargets = BTreeMap<String, Refused>;
+/// What the gates made of a target: an instance for each scope, or the cause.
+type PublishedOrNot = std::result::Result<Vec<PublishedTarget>, Refused>;
 
 /// The files of a tree.
 struct Tree {
@@ -313,7 +315,7 @@ impl Repository<'_> {
         work: &Work<'_>,
         tree: &Tree,
         selection: &Selection,
-    ) -> Result<Vec<(String, std::result::Result<Vec<PublishedTarget>, Refused>)>> {
+    ) -> Result<Vec<(String, PublishedOrNot)>> {
         let prepared = work.prepared;
         let config = &self.pipeline.config.recube;
         let mut runs = Runs::open(&prepared.journals.join("recube"))?;

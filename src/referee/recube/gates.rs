@@ -178,7 +178,8 @@ fn apart(bodies: &[(usize, u32)], called: &[&BTreeSet<u32>]) -> Vec<BTreeMap<usi
     let mut order: Vec<usize> = (0..called.len()).collect();
     order.sort_by_cached_key(|group| (calls(*group), *group));
     // Of each part: its bodies with their groups, the lines of these bodies, and all lines that these groups call.
-    let mut parts: Vec<(BTreeMap<usize, usize>, BTreeSet<u32>, BTreeSet<u32>)> = Vec::new();
+    type Part = (BTreeMap<usize, usize>, BTreeSet<u32>, BTreeSet<u32>);
+    let mut parts: Vec<Part> = Vec::new();
     for (body, line) in bodies {
         let mut groups = order.iter().copied().filter(|group| called[*group].contains(line)).peekable();
         let Some(first) = groups.peek().copied() else { continue };
