@@ -68,7 +68,7 @@ struct Program {
     /// As the job sees it.
     path: String,
     mounts: Vec<Mount>,
-    /// What this program needs to be told beside.
+    /// What this program needs as a further option.
     option: Option<&'static str>,
 }
 
@@ -183,7 +183,7 @@ fn copy(tree: &Tree, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the engine says is wrong: warnings of files that it reads in part are none.
+/// What the engine says is wrong: warnings of files that it reads in part do not count.
 fn problems(report: &Value) -> Vec<String> {
     let errors = report["errors"].as_array().into_iter().flatten();
     let errors = errors.filter(|error| error["level"] == "error");

@@ -47,7 +47,7 @@ struct Classified {
 /// Reads what the tests of a repository say of themselves, and makes them the only ones that are collected.
 ///
 /// # Errors
-/// A usage error with all problems of the folder: no test file, a kind that is neither, a test file that is not there; JSON of
+/// A usage error with all problems of the folder: no test file, a kind that is neither, a missing test file; JSON of
 /// another form.
 pub(crate) fn read(repo: &mut Repo) -> Result<()> {
     let Some(outside) = &mut repo.outside else { return Ok(()) };
