@@ -20,6 +20,9 @@ use crate::text::count;
 const TARGETS: [&str; 3] = ["target.json", "target_test.json", "target_verified.json"];
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 256 << 20;
+/// What is written beside the folders of repositories.
+const RESERVED: [&str; 2] = ["tests", CONFIG];
+const CONFIG: &str = "repos.toml";
 /// The first number of a large repository.
 const FIRST_LARGE: u64 = 55;
 
@@ -80,8 +83,8 @@ pub(super) fn run(arguments: &Arguments, asked: &ImportArguments) -> Result<u8> 
     for one in &imported {
         one.write(&output)?;
     }
-    write(&output, "repos.toml", configuration(&imported)?.as_bytes())?;
-    let place = asked.output.join("repos.toml").display().to_string();
+    write(&output, CONFIG, configuration(&imported)?.as_bytes())?;
+    let place = asked.output.join(CONFIG).display().to_string();
     if arguments.format == Format::Json {
         let row = |one: &Imported| json!({ "slug": one.slug, "targets": one.targets, "large": one.is_large });
         terminal::json(&json!({ "config": place, "repos": imported.iter().map(row).collect::<Vec<_>>() }));
@@ -109,7 +112,7 @@ fn read(data: &Folder, problems: &mut Vec<String>) -> Result<Vec<Imported>> {
     let (mut imported, mut known) = (Vec::new(), BTreeSet::new());
     for one in &listed {
         let id = one.id();
-        if RepoSlug::new(&format!("recube/{id}")).is_err() {
+        if RepoSlug::new(&format!("recube/{id}")).is_err() || RESERVED.contains(&id.as_str()) {
             problems.push(format!("{name}: {id} cannot be the name of a folder"));
         } else if known.insert(id.clone()) {
             imported.extend(repository(data, one, &id, problems)?);
@@ -160,14 +163,30 @@ fn repository(
             return Ok(None);
         }
     };
-    let paths = || prompt.files.iter().chain(&prompt.readme).map(|(path, _)| path);
+    let paths = || prompt.files.iter().chain(&prompt.readme).map(|(path, _)| path.as_str());
     for path in paths().filter(|path| check_path(path).is_err()) {
         problems.push(format!("{place}: `{path}` leads out of the repository"));
+    }
+    let files: BTreeSet<&Path> = paths().map(Path::new).collect();
+    for path in paths() {
+        if path.split('/').any(|part| part == ".git") {
+            problems.push(format!("{place}: `{path}` belongs to git"));
+        } else if Path::new(path).ancestors().skip(1).any(|above| files.contains(above)) {
+            problems.push(format!("{place}: `{path}` is below another file"));
+        }
+    }
+    for requirement in &prompt.requirements {
+        if let Err(why) = crate::requirement::check(requirement) {
+            problems.push(format!("{place}: `{requirement}` is not a requirement: {why}"));
+        }
     }
     let sources = listed.sources(id);
     let mut targets: Vec<String> = sources.values().flatten().cloned().collect();
     targets.sort();
     targets.dedup();
+    if targets.is_empty() {
+        problems.push(format!("{id} has no `selected_files`, so that nothing of it would be masked"));
+    }
     for target in targets.iter().filter(|target| !prompt.files.iter().any(|(path, _)| path == *target)) {
         problems.push(format!(
             "{place} does not have {target}, which is one of the repository's `selected_files`"
@@ -311,7 +330,9 @@ fn configuration(imported: &[Imported]) -> Result<String> {
     let document = json!({
         "dataset": { "family": "recube", "name": "recube-imported", "version": "1", "per_repo": 0 },
         // Every test counts, as it does for those who wrote them.
-        "recube": { "min_groups": 1, "max_groups": 0, "min_functions": 1, "min_exercised": 0.0 },
+        "recube": {
+            "min_groups": 1, "max_groups": 0, "min_functions": 1, "min_exercised": 0.0, "max_target_tokens": u32::MAX,
+        },
         "repo": imported.iter().map(repo).collect::<Vec<_>>(),
     });
     toml::to_string(&document)
@@ -337,13 +358,13 @@ mod tests {
         }
     }
 
-    const PROMPT: &str = "<readme>\n</readme>\n<dependencies>\n</dependencies>\n<implementations>\n## a.py\n\n```python\n```\n\n\
+    const PROMPT: &str = "<readme>\n</readme>\n<dependencies>\n## click\nVersion: >=8 --index-url http://a\n</dependencies>\n<implementations>\n## a.py\n\n```python\n```\n\n\
                           ## ../b.py\n\n```python\n```\n</implementations>\n";
 
     #[test]
     fn all_that_a_download_lacks_is_said_at_once() {
         assert!(problems(&[])[0].contains("has no target.json"));
-        let listed = r#"[{"repo_id": 1, "selected_files": ["a.py", "c.py"]}, {"repo_id": "1"}, {"repo_id": 2}, {"repo_id": "../3"},
+        let listed = r#"[{"repo_id": 1, "selected_files": ["a.py", "c.py"]}, {"repo_id": "1"}, {"repo_id": 2}, {"repo_id": "../3"}, {"repo_id": "tests"},
                          {"repo_id": 4, "selected_files": []}]"#;
         let said = problems(&[
             ("target_test.json", listed),
@@ -353,11 +374,13 @@ mod tests {
         ]);
         let expected = [
             "prompts/1.txt: `../b.py` leads out of the repository",
+            "prompts/1.txt: `click>=8 --index-url http://a` is not a requirement: Trailing `--index-url http://a` is not allowed",
             "prompts/1.txt does not have c.py, which is one of the repository's `selected_files`",
             "tests/1 has no tests of c.py",
             "target_test.json: the repository 1 is listed twice",
             "prompts/2.txt is missing",
             "target_test.json: ../3 cannot be the name of a folder",
+            "target_test.json: tests cannot be the name of a folder",
             "prompts/4.txt: the prompt has no section <dependencies>",
         ];
         assert_eq!(said, expected);

@@ -143,6 +143,10 @@ pub(super) fn config_of_dataset(
         let python = dataset.environment(&repo.slug)?.python.clone();
         let asked_python = repo.python.replace(python);
         repo.locked = Some(Locked { text: dataset.lock(&repo.slug)?, asked_python });
+        // A pair is locked at the time of its later tree, which is not that of the tree that is restored.
+        if config.dataset.family == Family::Codetaste && repo.exclude_newer.is_none() {
+            repo.exclude_newer = dataset.cutoff(&repo.slug)?;
+        }
     }
     Ok(config)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::manifest::{EnvironmentSummary, FILE, Manifest};
 use super::table::{AGAIN, Columns, Table, file};
@@ -17,6 +18,7 @@ use crate::interrupt;
 use crate::record::family::Family;
 use crate::record::id::{InstanceId, Name, RepoSlug};
 use crate::record::instance::Instance;
+use crate::record::moment::Cutoff;
 use crate::record::outcome::{CaseResult, Outcome};
 use crate::record::source::Pinned;
 use crate::record::task::Demand;
@@ -279,6 +281,17 @@ impl Dataset {
         let bytes = self.folder()?.read(&place, LARGEST_LOCK)?;
         String::from_utf8(bytes)
             .map_err(|_| Error::usage(format!("{} is not text", self.directory.join(place).display())))
+    }
+
+    /// Until when what a repository's environment is made of was uploaded, as its recipe says; none where it does not.
+    ///
+    /// # Errors
+    /// The recipe is missing, is a link, or is too large.
+    pub(crate) fn cutoff(&self, slug: &RepoSlug) -> Result<Option<Cutoff>> {
+        let place = Path::new(ENVIRONMENTS).join(slug.file_name()).join("recipe.json");
+        let recipe: Value =
+            serde_json::from_slice(&self.folder()?.read(&place, LARGEST_LOCK)?).unwrap_or_default();
+        Ok(recipe["exclude_newer"].as_str().and_then(Cutoff::parse))
     }
 
     /// The archive of a repository's tree, with what is said of the tree. None where code was not passed on.

@@ -134,7 +134,13 @@ impl Outside {
         }
         copy(tree, &host("tree"))?;
         fs_err::write(host("in").join("patterns.json"), &self.document)?;
-        let finished = retry::run_to_its_end(&*self.backend, &self.job(&host), LIMIT)?;
+        let finished = retry::run(&*self.backend, &self.job(&host), LIMIT)?;
+        if finished.timed_out && !tree.is_empty() {
+            let minutes = LIMIT.as_secs() / 60;
+            return Err(Error::usage(format!(
+                "no engine of patterns gets through the tree in {minutes} minutes"
+            )));
+        }
         let file = Folder::open(&host("out"))?.read(Path::new("found.json"), LONGEST_REPORT)?;
         let report: Option<Value> = serde_json::from_slice(&file).ok();
         let problems = report.as_ref().map(problems).unwrap_or_default();
@@ -177,6 +183,11 @@ fn copy(tree: &Tree, folder: &Path) -> Result<()> {
     for (path, text) in tree.files.iter().chain(&tree.others) {
         if path.rsplit('/').next().is_some_and(|name| OBEYED.contains(&name)) {
             continue;
+        }
+        if path.split('/').next() == Some(OBEYED[0]) {
+            return Err(Error::usage(format!(
+                "{path} is below what engines of patterns take for a file of theirs"
+            )));
         }
         std::io::Write::write_all(&mut folder.create_new(Path::new(path))?, text.as_bytes())?;
     }

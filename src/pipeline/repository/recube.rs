@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::{Repository, Work};
 use crate::beneath::{Folder, Kind};
+use crate::config::OutsideTests;
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{GroupCalls, Reached, Target, candidates};
 use crate::family::recube::leaks::Bodies;
@@ -22,7 +23,7 @@ use crate::record::instance::Contribution;
 use crate::record::outcome::{Attempt, Outcome};
 use crate::record::recube::Kind as TestKind;
 use crate::record::recube::{PublishedTarget, RecubeRecord, TargetCause, TargetRow, WHOLE_TREE};
-use crate::record::trace::{Traced, is_test_path, test_roots};
+use crate::record::trace::{self, Traced, is_test_path, test_roots};
 use crate::referee::recube::gates::{Candidate, Gated, Refused};
 use crate::referee::recube::{Place, Runs, byte_code_of};
 use crate::screen::considered::Depth;
@@ -44,12 +45,20 @@ struct Tree {
 }
 
 impl Tree {
-    fn read(work: &Work<'_>) -> Result<Self> {
+    /// With tests from outside no other is collected: then all test files of the tree say where tests are, and the folder of those
+    /// from outside is one of them.
+    fn read(work: &Work<'_>, outside: Option<&OutsideTests>) -> Result<Self> {
         let collected = &work.prepared.collected;
-        let test_roots = test_roots(collected.groups.iter().map(|group| group.file.as_str()));
         let folder = Folder::open(&work.prepared.lab.built.tree)?;
+        let entries = folder.walk()?;
+        let mut test_roots = test_roots(collected.groups.iter().map(|group| group.file.as_str()));
+        if let Some(outside) = outside {
+            let files = entries.iter().filter_map(|entry| entry.path.to_str());
+            test_roots.extend(trace::test_roots(files.filter(|path| is_test_path(path, &[]))));
+            test_roots.push(outside.at.clone());
+        }
         let (mut paths, mut texts) = (Vec::new(), BTreeMap::new());
-        for entry in folder.walk()? {
+        for entry in entries {
             let Some(path) = entry.path.to_str().filter(|path| !path.starts_with(".git/")) else { continue };
             if !matches!(entry.kind, Kind::File | Kind::Link(_)) {
                 continue;
@@ -127,7 +136,7 @@ impl Repository<'_> {
         all: &[usize],
     ) -> Result<Option<Contribution>> {
         let until = self.pipeline.request.until;
-        let tree = Tree::read(work)?;
+        let tree = Tree::read(work, self.repo.outside.as_ref())?;
         let mut refused = RefusedTargets::new();
         loop {
             self.enter(Stage::Trace);
