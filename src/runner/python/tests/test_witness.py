@@ -441,7 +441,7 @@ def test_a_group_without_a_witness_says_how_every_level_failed(start):
         "test_it.py": "import a\ndef test_it():\n    assert a.HERE == 'a.py'\n",
     }
     said = make(start, files, "test_it.py", "test_it").said
-    assert said["text"] is None and [level for level, _ in said["failures"]] == ["least", "most"]
+    assert said["text"] is None and [level for level, _ in said["failures"]] == ["least", "most", "functions"]
     assert "concise.py" in said["failures"][0][1]
 
 
