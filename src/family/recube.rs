@@ -4,6 +4,7 @@ pub mod answer;
 pub mod candidates;
 pub mod choose;
 pub mod docstring;
+pub mod graph;
 pub mod kinds;
 pub mod leaks;
 pub mod mask;
