@@ -267,14 +267,16 @@ impl FileNames {
                 }
                 Stmt::ClassDef(class) => {
                     let name = format!("{prefix}{}", class.name);
-                    let bases = bases(class).filter_map(tree::chain).map(|(root, rest)| {
-                        std::iter::once(root).chain(rest).map(str::to_owned).collect()
-                    });
+                    let bases = bases(class)
+                        .filter_map(tree::chain)
+                        .map(|(root, rest)| std::iter::once(root).chain(rest).map(str::to_owned).collect());
                     self.bases.insert(name.clone(), bases.collect());
                     self.read(&class.body, &format!("{name}."), package);
                     self.defined.insert(name, true);
                 }
-                Stmt::Import(_) | Stmt::ImportFrom(_) => Imports { names: self, package }.visit_stmt(statement),
+                Stmt::Import(_) | Stmt::ImportFrom(_) => {
+                    Imports { names: self, package }.visit_stmt(statement)
+                }
                 _ => tree::bodies(statement).into_iter().for_each(|inner| self.read(inner, prefix, package)),
             }
         }
@@ -422,10 +424,15 @@ impl<'a> Reading<'a> {
             return self.visit_body(&class.body);
         }
         let written = bases(class).filter_map(tree::chain);
-        let written = written.map(|(root, rest)| std::iter::once(root).chain(rest).collect::<Vec<_>>().join("."));
+        let written =
+            written.map(|(root, rest)| std::iter::once(root).chain(rest).collect::<Vec<_>>().join("."));
         let name = self.define(&class.name, (NodeKind::Class, statement), written.collect());
         for (file, base) in self.names.bases(self.path, &name, FARTHEST) {
-            self.edge(id(&(self.path.to_owned(), Some(name.clone()))), EdgeKind::Inherits, &(file, Some(base)));
+            self.edge(
+                id(&(self.path.to_owned(), Some(name.clone()))),
+                EdgeKind::Inherits,
+                &(file, Some(base)),
+            );
         }
         let around = self.class.replace(name);
         self.visit_body(&class.body);
