@@ -19,6 +19,7 @@ use crate::export::read::{self, OtherPrompt, Wanted};
 use crate::export::{Collection, Harness, write};
 use crate::family::codetaste::prompt::{Mode, Track};
 use crate::family::gistify::prompt::Template;
+use crate::family::recube::leaks::is_apart;
 use crate::record::family::Family;
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
 use crate::registry::Place;
@@ -256,7 +257,7 @@ fn refuse_other_prompts(asked: &ExportArguments, family: Family) -> Result<()> {
 
 /// Says what images of tasks go without, because the original can be read there.
 fn warn_of_copies(instances: &[RecubeInstance]) {
-    let installed = |path: &&String| path.starts_with("venv/") && !path.contains("/site-packages/pip/");
+    let installed = |path: &&String| path.starts_with("venv/") && !is_apart(path);
     let copies: BTreeSet<&String> = instances.iter().flat_map(|one| &one.leaks).filter(installed).collect();
     if let Some(first) = copies.first() {
         terminal::warn(&format!(

@@ -12,6 +12,7 @@ pub mod pack;
 pub mod prompts;
 pub mod published;
 pub mod scope;
+pub mod scopes;
 pub mod score;
 pub mod similar;
 pub mod surface;

@@ -196,6 +196,7 @@ pub enum TargetCause {
     LittleExercised,
     MaskSurvives,
     BodiesUnnoticed,
+    Leaks,
     RefereeDiffers,
     /// Other targets were named.
     NotNamed,
@@ -203,13 +204,14 @@ pub enum TargetCause {
 
 impl TargetCause {
     /// All, in the order in which they are asked.
-    pub const ALL: [TargetCause; 9] = [
+    pub const ALL: [TargetCause; 10] = [
         TargetCause::NotMaskable,
         TargetCause::FewFunctions,
         TargetCause::TooLong,
         TargetCause::FewTests,
         TargetCause::LittleExercised,
         TargetCause::NotNamed,
+        TargetCause::Leaks,
         TargetCause::RefereeDiffers,
         TargetCause::MaskSurvives,
         TargetCause::BodiesUnnoticed,
@@ -225,6 +227,7 @@ impl TargetCause {
             TargetCause::LittleExercised => "little-exercised",
             TargetCause::MaskSurvives => "mask-survives",
             TargetCause::BodiesUnnoticed => "bodies-unnoticed",
+            TargetCause::Leaks => "leaks",
             TargetCause::RefereeDiffers => "referee-differs",
             TargetCause::NotNamed => "not-named",
         }
@@ -262,6 +265,11 @@ impl TargetCause {
                 "other files are named as targets",
                 "A repository with `[[repo.target]]` has these targets and no others.",
                 "Name the file too, or leave all `[[repo.target]]` out.",
+            ),
+            TargetCause::Leaks => (
+                "the original can be read in an installed package that the tests need",
+                "Its copy cannot be taken out of an agent's image without breaking what imports it. That of pip can: nothing imports it.",
+                "Leave the requirement out that brings it, where the tests pass without.",
             ),
             TargetCause::RefereeDiffers => (
                 "the original, handed in like an answer, does not pass all of its cases",

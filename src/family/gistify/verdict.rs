@@ -79,11 +79,13 @@ pub enum Violation {
     NotTheOriginal,
     /// With other input it does not show what the command shows in the repository.
     HardCoded,
+    /// Of masked files: it imports a module in which the original can be read.
+    ImportsCopy,
 }
 
 impl Violation {
     /// All of them, in the order in which they decide.
-    pub const ALL: [Violation; 8] = [
+    pub const ALL: [Violation; 9] = [
         Violation::RegistersRepositoryModule,
         Violation::NeutralizedTest,
         Violation::RegistersPlugin,
@@ -92,6 +94,7 @@ impl Violation {
         Violation::ShadowsName,
         Violation::NotTheOriginal,
         Violation::HardCoded,
+        Violation::ImportsCopy,
     ];
 
     /// What a finding counts as. None where it is no violation.

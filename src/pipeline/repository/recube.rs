@@ -10,7 +10,7 @@ use crate::beneath::{Folder, Kind};
 use crate::config::OutsideTests;
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{GroupCalls, Reached, Target, candidates};
-use crate::family::recube::leaks::Bodies;
+use crate::family::recube::leaks::{Bodies, is_apart};
 use crate::family::recube::mask::{LONGEST, text_of_target};
 use crate::family::recube::{flags, scope};
 use crate::family::sample::Choice;
@@ -340,8 +340,12 @@ impl Repository<'_> {
             let place =
                 Place { lab: &prepared.lab, cache: self.pipeline.cache, target: file, byte_code: &byte_code };
             let candidate = Candidate { place, original, target, groups: &selection.groups, bounds: config };
-            let one = candidate.gate(&mut runs)?;
-            let leaks = if one.is_ok() { tree.leaks(file, original, &venv) } else { Vec::new() };
+            let leaks = tree.leaks(file, original, &venv);
+            let needed = leaks.iter().find(|path| venv.contains_key(*path) && !is_apart(path));
+            let one = match needed {
+                Some(copy) => Err((TargetCause::Leaks, format!("{copy} has its bodies"))),
+                None => candidate.gate(&mut runs)?,
+            };
             let published = |gated: Gated| {
                 let scopes = selection.scopes.iter().filter(|scope| scope.targets.contains(file));
                 let shown = |scope| Published { target, file, bytes, leaks: &leaks, scope };
