@@ -28,6 +28,8 @@ pub struct Bounds {
     pub require_noticed: bool,
     /// Whether each target of a scope is also an instance that is shown the whole tree.
     pub large: bool,
+    /// Small changes of a target that the cases are asked to notice, at most so many.
+    pub mutants: u32,
     /// Globs of files that prompts do not show.
     pub context_exclude: Vec<String>,
 }
@@ -43,6 +45,7 @@ impl Default for Bounds {
             max_target_tokens: 16384,
             require_noticed: false,
             large: false,
+            mutants: 0,
             context_exclude: apart.map(str::to_owned).into(),
         }
     }
@@ -364,6 +367,9 @@ pub struct PublishedTarget {
     pub noticed_functions: u64,
     /// Functions with a body that every case passes without, by qualified name.
     pub unnoticed: Vec<String>,
+    /// Small mutants after which a case does not pass, of all that were made.
+    #[serde(default)]
+    pub mutants: (u64, u64),
     /// The mask.
     pub masked: String,
     pub masked_sha256: String,

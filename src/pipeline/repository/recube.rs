@@ -339,7 +339,9 @@ impl Repository<'_> {
             let original = text_of_target(bytes).unwrap_or_default();
             let place =
                 Place { lab: &prepared.lab, cache: self.pipeline.cache, target: file, byte_code: &byte_code };
-            let candidate = Candidate { place, original, target, groups: &selection.groups, bounds: config };
+            let seed = self.pipeline.config.dataset.seed;
+            let candidate =
+                Candidate { place, original, target, groups: &selection.groups, bounds: config, seed };
             let leaks = tree.leaks(file, original, &venv);
             let needed = leaks.iter().find(|path| venv.contains_key(*path) && !is_apart(path));
             let one = match needed {
@@ -381,6 +383,7 @@ impl Repository<'_> {
             large: scope.large,
             noticed_functions: gated.noticed_functions,
             unnoticed: gated.unnoticed.clone(),
+            mutants: gated.mutants,
             masked: target.masked.text.clone(),
             masked_sha256: sha256_hex(target.masked.text.as_bytes()),
             original_sha256: sha256_hex(bytes),
