@@ -262,6 +262,24 @@ impl Repository<'_> {
         self.repo.outside.as_ref()?.given.kinds.get(target)?.get(&group.function).copied()
     }
 
+    /// Refuses scopes without a Python file of the tree, all at once, before anything long starts.
+    pub(super) fn check_scopes(&self, prepared: &Prepared) -> Result<()> {
+        let entries = if self.repo.scopes.is_empty() {
+            Vec::new()
+        } else {
+            Folder::open(&prepared.lab.built.tree)?.walk()?
+        };
+        let paths = entries.iter().filter_map(|entry| entry.path.to_str());
+        let paths: Vec<&str> = paths.filter(|path| path.ends_with(".py")).collect();
+        let empty = self.repo.scopes.iter().filter(|scope| scope::files(scope, &paths).is_empty());
+        let names: Vec<&str> = empty.map(|scope| scope.name.as_str()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let message = format!("{}: no Python file of the tree is in {}", self.repo.slug, names.join(", "));
+        Err(Error::repository(message).with_hint("change the `paths` of these [[repo.scope]]"))
+    }
+
     /// The target of each test file of tests from outside. Says which tests are classified and not there.
     pub(super) fn written_for(&self, prepared: &Prepared) -> Result<BTreeMap<String, String>> {
         let Some(outside) = &self.repo.outside else { return Ok(BTreeMap::new()) };

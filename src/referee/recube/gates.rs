@@ -73,11 +73,12 @@ impl Candidate<'_> {
             };
             if is_noticed {
                 noticed += 1;
-            } else {
+            } else if !unnoticed.contains(&function.name) {
+                // The setter of a property has the name of its getter.
                 unnoticed.push(function.name.clone());
             }
         }
-        let bodies = noticed + unnoticed.len() as u64;
+        let bodies = self.bodies().count() as u64;
         if 2 * noticed < bodies && self.bounds.require_noticed {
             let why = format!("the cases notice {noticed} of {bodies} bodies");
             return Ok(Err((TargetCause::BodiesUnnoticed, why)));
