@@ -55,6 +55,7 @@ pub enum Detail {
     ShadowsName,
     NotTheOriginal,
     HardCoded,
+    ImportsCopy,
     #[serde(untagged)]
     Run(RunDifference),
 }
@@ -272,6 +273,7 @@ fn forbidden(
         Violation::ShadowsName => Detail::ShadowsName,
         Violation::NotTheOriginal => Detail::NotTheOriginal,
         Violation::HardCoded => Detail::HardCoded,
+        Violation::ImportsCopy => Detail::ImportsCopy,
     };
     (seen.contains(&violation) && !allowed.contains(&violation)).then_some((ErrorClass::Violation, detail))
 }

@@ -222,7 +222,8 @@ mod tests {
             let text = format!("def f():\n    'x == 1'\n    v = {line}\n");
             let mut found: Vec<String> = all(&text, &[3], 99).into_iter().map(|one| one.text).collect();
             let mut expected: Vec<String> = expected.iter().map(|one| text.replace(line, one)).collect();
-            (found.sort(), expected.sort());
+            found.sort();
+            expected.sort();
             assert_eq!(found, expected, "{line}");
         }
         let text = "def f(a):\n    while a:\n        return a, b\n    return None\n    return\n";

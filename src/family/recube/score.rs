@@ -147,7 +147,7 @@ fn published_overall(one: &Scored) -> (u32, u32) {
         Class::NoFile | Class::NotReadable | Class::NotCollected | Class::TimedOut => {
             (0, one.cases.len() as u32)
         }
-        Class::Crashed | Class::Lost | Class::Ran => {
+        Class::Violation | Class::Crashed | Class::Lost | Class::Ran => {
             let passed = ended(Outcome::Passed);
             (passed, passed + ended(Outcome::Failed))
         }
