@@ -64,12 +64,12 @@ def quick_search(*names):
 
 
 def get_file_content(graph, file):
-    """The text of a file; that of the target is its mask. None where there is no such file."""
+    """The text of a file; that of the target is its mask. None of one that the graph lacks."""
     return graph.nodes.get(file, {}).get("text")
 
 
 def get_entity_code(graph, node_id):
-    """The text of a class, a function or a file. None where there is no such thing."""
+    """The text of a class, a function or a file. None of what the graph lacks."""
     text, lines = get_file_content(graph, file_of(node_id)), graph.nodes.get(node_id, {}).get("lines")
     if text is None or lines is None:
         return get_file_content(graph, node_id)

@@ -111,7 +111,7 @@ fn folders(texts: &BTreeMap<&str, &str>, edges: &mut Edges) -> Vec<Node> {
     found.into_iter().map(|folder| node(folder, NodeKind::Folder)).collect()
 }
 
-/// What a name of a file stands for.
+/// What a name of a file means.
 #[derive(Debug, Clone)]
 enum Bound {
     /// A module, by its whole name.
@@ -177,7 +177,7 @@ impl Names {
         names
     }
 
-    /// What a name in a file stands for, where it is something of the tree.
+    /// What a name in a file means, where it is something of the tree.
     fn name(&self, path: &str, name: &str, steps: usize) -> Option<Place> {
         let file = self.files.get(path)?;
         let steps = steps.checked_sub(1)?;
@@ -203,7 +203,7 @@ impl Names {
         own.or_else(|| Some((below.or(file)?.clone(), None)))
     }
 
-    /// What a dotted name in a file stands for, as far as all of it is something of the tree.
+    /// What a dotted name in a file means, as far as all of it is something of the tree.
     fn chain(&self, path: &str, root: &str, attributes: &[&str], steps: usize) -> Option<Place> {
         // `import a.b` binds `a`: the longest module that is written out.
         if let Some(Bound::Module(module)) = self.files.get(path)?.bound.get(root) {

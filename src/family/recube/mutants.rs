@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn they_are_at_lines_that_ran_in_functions_and_chosen_by_the_seed() {
         let text = "X = 1\n\n\n@deco(2)\ndef f(a=3):\n    def g(b=4):\n        '5'\n        return 6\n    return 7\n\n\nclass C:\n    Y = 8\n";
-        assert_eq!(all(text, &[4], 99).len(), 4, "the first line of the function stands for all of it");
+        assert_eq!(all(text, &[4], 99).len(), 4, "the first line of the function is as good as all of it");
         let lines: Vec<u32> = all(text, &[8], 99).iter().map(|one| one.line).collect();
         assert_eq!(lines, [4, 4]);
         assert_eq!(all(text, &[1, 5, 6, 7, 13], 99), []);

@@ -67,7 +67,7 @@ def test_entities_are_found_by_name_path_and_part(graph):
         "make": ["shop/core.py:make"], "App.go": ["shop/app.py:App.go"], "run": ["shop/core.py:Core.run"],
     }  # fmt: skip
     assert tool.search_entities(graph, "core.py") == {"core.py": ["shop/core.py"]}
-    assert tool.search_entities(graph, "OTHE") == {"OTHE": ["shop/other.py", "shop/other.py:Other"]}
+    assert tool.search_entities(graph, "Oth") == {"Oth": ["shop/other.py", "shop/other.py:Other"]}
     assert tool.search_entities(graph, "nothing") == {"nothing": []}
 
 
