@@ -110,7 +110,9 @@ impl Repository<'_> {
             flags,
         };
         self.found.pair = Some(published.row.clone());
-        let contribution = self.contribution(&work, Choice::default())?;
+        let mut contribution = self.contribution(&work, Choice::default())?;
+        let engine = refactoring.engine.map(|engine| (self.repo.slug.to_string(), engine));
+        contribution.evidence.host.engines.extend(engine);
         Ok(Some(Contribution { codetaste: Some(published), ..contribution }))
     }
 
