@@ -199,6 +199,27 @@ fn a_refactoring_becomes_an_instance_and_patches_are_judged() {
     is_exported(&made, &whole);
 }
 
+#[test]
+fn a_patch_takes_the_place_of_the_golden_commit() {
+    let bench = Bench::new();
+    let clone = bench.path().join("clone");
+    std::fs::create_dir(&clone).unwrap();
+    git(&clone, &["init", "-q"]);
+    let base = commit(&clone, "shapes", "calc_area");
+    let golden = commit(&clone, "areas", "area_of");
+    write(bench.path(), "moved.diff", &(git(&clone, &["diff", "--binary", &base, &golden]) + "\n"));
+    let pair =
+        |base: &str| format!("[[pair]]\nrepo = \"made/up\"\npatch = \"moved.diff\"\ncommit = \"{base}\"\n");
+    bench.write_config(&format!("{CONFIG}{}{}", pair(&base), pair(&golden)));
+    bench.run(&["check"]).with_code(0);
+    bench.build(&[]).with_code(0);
+    let [instance] = &bench.dataset().instances()[..] else { panic!("not one instance") };
+    assert!(instance["golden_commit"].as_str().unwrap().starts_with("sha256:"), "{instance}");
+    assert_eq!((&instance["p_min"], &instance["f_max"]), (&13.into(), &1.into()), "{instance}");
+    let causes: Vec<Value> = bench.dataset().rows("pairs").iter().map(|row| row["cause"].clone()).collect();
+    assert!(causes.contains(&Value::Null) && causes.contains(&"patch-differs".into()), "{causes:?}");
+}
+
 const RULES: &str = r#"{"rules": [
   {"id": "old-import", "pattern": "from pkg.shapes import calc_area", "metadata": {"side": "reductive"},
    "message": "m", "severity": "INFO", "languages": ["python"]},
@@ -249,7 +270,13 @@ fn patterns_of_the_outside_engine_judge_and_trouble_of_one_pair_is_its_own() {
         all.sort_by_key(|row| row["slug"] != slugs[0].as_str());
         all.into_iter().map(|row| (row["class"].clone(), row["ifr"].clone())).collect()
     };
-    write(bench.path(), "runs/nothing.txt", "");
+    for instance in bench.dataset().instances() {
+        write(
+            bench.path(),
+            &format!("runs/{}/prediction.diff", instance["instance_id"].as_str().unwrap()),
+            "",
+        );
+    }
     score(bin, &sources[0], "whole").with_code(0);
     let passes = (Value::from("passes"), Value::from(1.0));
     assert_eq!(classes("whole"), [passes.clone(), passes.clone()]);
