@@ -9,6 +9,7 @@ the first attempt on top of it differs from the one without, the command stays a
 This process has run code of others, and attempts are not its children: the one below it stays apart from both.
 """
 
+import gc
 import importlib
 import os
 import select
@@ -127,6 +128,9 @@ def import_ahead(modules, root):
 def serve(link, reseed, place):
     """Fork attempts for who asks for them; returns in each, with what it is to know of ``random``. `place` is shared memory
     of one number."""
+    # No collection of an attempt looks at what is there already, and copies the memory that it is in.
+    gc.collect()
+    gc.freeze()
     hide_memory()
     os.write(link, _number.pack(1))
     while os.read(link, 1):
