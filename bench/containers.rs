@@ -1,15 +1,12 @@
 //! What containers cost: for each repository of a config, the time to build its environment and image, the size of the
 //! image with shared layers counted once, and an attempt beside the same one in the local sandbox.
 //!
-//! `cargo bench --profile dev --bench containers -- my.toml`; repositories need `backend = "docker"`.
-
-#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
-mod common;
+//! `cargo bench --profile dev --bench all -- containers my.toml`; repositories need `backend = "docker"`.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use common::{AnyError, Subject, cold, folder, fork, milliseconds, sample};
+use crate::common::{AnyError, Subject, cold, folder, fork, milliseconds, sample};
 use gistmill::backend::docker::{Engine, image};
 use gistmill::config::BackendKind;
 use gistmill::pipeline::prepare::Preparation;
@@ -18,8 +15,8 @@ use gistmill::runner::protocol::TraceMode;
 /// Groups that are run cold.
 const SAMPLE: usize = 20;
 
-fn main() -> Result<(), AnyError> {
-    let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+pub fn main() -> Result<(), AnyError> {
+    let named = crate::arguments().into_iter().find(|argument| !argument.starts_with("--"));
     let config = PathBuf::from(named.ok_or("name a config whose repositories have backend = \"docker\"")?);
     let docker = Subject::open(&config, &folder().join("containers"), 1)?;
     let mut local = Subject::open(&config, &folder().join("containers"), 1)?;

@@ -1,6 +1,6 @@
 //! Writing a dataset of made-up groups: tiers, tables and page, and how time and memory grow with the number of groups.
 //!
-//! `cargo bench --profile dev --bench dataset --features made-up [-- GROUPS…]` (by default 10,000 and 100,000). Each
+//! `cargo bench --profile dev --bench all --features made-up -- dataset [GROUPS…]` (by default 10,000 and 100,000). Each
 //! size is measured in a process of its own, so that peak memory is that size's alone.
 
 use std::path::Path;
@@ -19,8 +19,8 @@ const REPOSITORIES: usize = 4;
 /// The argument by which the process measures one size.
 const ONE: &str = "--one";
 
-fn main() -> Result<(), AnyError> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+pub fn main() -> Result<(), AnyError> {
+    let arguments: Vec<String> = crate::arguments();
     let numbers: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     if arguments.iter().any(|argument| argument == ONE) {
         return measure(*numbers.first().ok_or("a number is missing")?);
@@ -40,7 +40,8 @@ fn main() -> Result<(), AnyError> {
     );
     let mut rows: Vec<Vec<f64>> = Vec::new();
     for size in sizes {
-        let output = Command::new(std::env::current_exe()?).args([ONE, &size.to_string()]).output()?;
+        let output =
+            Command::new(std::env::current_exe()?).args(["dataset", ONE, &size.to_string()]).output()?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into());
         }

@@ -1,6 +1,6 @@
 //! What the driver itself costs: a build, the same build again with nothing changed, and its peak memory.
 //!
-//! `cargo bench --profile dev --bench driver [-- CONFIG]`. The first build is a real one unless the cache (below the
+//! `cargo bench --profile dev --bench all -- driver [CONFIG]`. The first build is a real one unless the cache (below the
 //! target directory) has it already; the time that counts is that of the second.
 
 use std::path::Path;
@@ -12,8 +12,8 @@ type AnyError = Box<dyn std::error::Error>;
 /// Rebuilds that are timed.
 const REBUILDS: usize = 5;
 
-fn main() -> Result<(), AnyError> {
-    let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+pub fn main() -> Result<(), AnyError> {
+    let named = crate::arguments().into_iter().find(|argument| !argument.starts_with("--"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = named.map_or_else(|| root.join("bench/flask.toml"), Into::into);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");

@@ -1,12 +1,9 @@
 //! An attempt of a command against a cold run of the literal command, for the commands of each repository of a config.
 //!
-//! `cargo bench --profile dev --bench entries [-- CONFIG]` (by default bench/entries.toml). Attempts and cold runs are measured
+//! `cargo bench --profile dev --bench all -- entries [CONFIG]` (by default bench/entries.toml). Attempts and cold runs are measured
 //! alternately, on one core, so that what else the machine does weighs on both; what is printed are medians of rounds, with the
 //! ratio of each round's pair. An attempt is one of those that a published instance has by default; its interpreter is started
 //! once for all of them.
-
-#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
-mod common;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,15 +15,15 @@ use gistmill::pipeline::prepare::{Preparation, Prepared};
 use gistmill::record::collected::Group;
 use gistmill::runner::protocol::TraceMode;
 
-use common::{AnyError, Subject, cold, folder, milliseconds};
+use crate::common::{AnyError, Subject, cold, folder, milliseconds};
 
 /// Pairs of measurements.
 const ROUNDS: usize = 5;
 /// Attempts of each command in one measurement: as many as a published instance needs.
 const ATTEMPTS: u32 = 10;
 
-fn main() -> Result<(), AnyError> {
-    let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+pub fn main() -> Result<(), AnyError> {
+    let named = crate::arguments().into_iter().find(|argument| !argument.starts_with("--"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = named.map_or_else(|| root.join("bench/entries.toml"), PathBuf::from);
     let subject = Subject::open(&config, &folder().join("cache"), 1)?;

@@ -1,6 +1,6 @@
 //! How many flaky groups screening finds, against what arithmetic says.
 //!
-//! `cargo bench --profile dev --bench flake_detection [-- GROUPS]` makes a tree of `GROUPS` (200) groups for each of
+//! `cargo bench --profile dev --bench all -- flake_detection [GROUPS]` makes a tree of `GROUPS` (200) groups for each of
 //! several failure rates, whose outcomes the system draws anew in every attempt, and as many that never fail; builds it
 //! with the default number of attempts and every group deepened; and prints what became of them.
 //!
@@ -56,8 +56,8 @@ def falls_through(per_mille):
     return int.from_bytes(os.urandom(8), "big") % 1000 < per_mille
 "#;
 
-fn main() -> Result<(), AnyError> {
-    let groups = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(GROUPS);
+pub fn main() -> Result<(), AnyError> {
+    let groups = crate::arguments().into_iter().find_map(|argument| argument.parse().ok()).unwrap_or(GROUPS);
     let folder = tempfile::Builder::new().prefix("flakes-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     write_tree(&folder.path().join("dice"), groups)?;
     std::fs::write(

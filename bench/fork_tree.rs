@@ -1,23 +1,21 @@
 //! What an isolated attempt costs: in the fork tree, cold, and traced, side by side in one run on one core.
 //!
-//! `cargo bench --profile dev --bench fork_tree [-- CONFIG]` builds the environment of the config's first repository
+//! `cargo bench --profile dev --bench all -- fork_tree [CONFIG]` builds the environment of the config's first repository
 //! (without one, bench/flask.toml) and repeats, in turn: every group once in the fork tree; a sample of the same groups
 //! cold, with byte code cached; every group traced. It prints milliseconds per attempt, collection included, and the
 //! ratios of each repetition with their median: machines are noisy, ratios measured side by side are not.
 
-mod common;
-
 use gistmill::pipeline::prepare::Prepared;
 use gistmill::runner::protocol::TraceMode;
 
-use common::{AnyError, Subject, cold, fork, sample};
+use crate::common::{AnyError, Subject, cold, fork, sample};
 
 /// Repetitions of the whole comparison.
 const REPETITIONS: usize = 5;
 /// Cold runs in each repetition.
 const COLD_SAMPLE: usize = 12;
 
-fn main() -> Result<(), AnyError> {
+pub fn main() -> Result<(), AnyError> {
     let subject = Subject::from_arguments(1)?;
     let prepared = subject.prepare()?;
     println!("core {}", pin_to_one_core()?);

@@ -1,7 +1,7 @@
 //! gistmill's traces against another way of counting: cold runs of the literal entry command with a plugin of a few
 //! lines (`count_calls.py`), by `sys.setprofile` and, where there is one, by `sys.monitoring`.
 //!
-//! `cargo bench --profile dev --bench independent_trace -- CONFIG [--cache DIR] [GROUPS]` takes that many passing
+//! `cargo bench --profile dev --bench all -- independent_trace CONFIG [--cache DIR] [GROUPS]` takes that many passing
 //! groups (30) of each repository, in the order of sampling, and prints every difference in trace length, unique files
 //! or functions. It ends with an error when there is one in a group whose two countings agree with each other.
 
@@ -21,10 +21,7 @@ use gistmill::runner::TREE_BYTES;
 use gistmill::runner::protocol::TraceMode;
 use gistmill::text::shell_quote;
 
-use common::{AnyError, Subject};
-
-#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
-mod common;
+use crate::common::{AnyError, Subject};
 
 /// The plugin, and where it and its result lie inside.
 const PLUGIN: &str = include_str!("count_calls.py");
@@ -40,11 +37,12 @@ struct Count {
     functions: BTreeMap<String, u64>,
 }
 
-fn main() -> Result<(), AnyError> {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
+pub fn main() -> Result<(), AnyError> {
+    let arguments: Vec<String> = crate::arguments();
     let at = arguments.iter().position(|one| one == "--cache");
-    let cache =
-        at.and_then(|at| arguments.get(at + 1)).map_or_else(|| common::folder().join("cache"), PathBuf::from);
+    let cache = at
+        .and_then(|at| arguments.get(at + 1))
+        .map_or_else(|| crate::common::folder().join("cache"), PathBuf::from);
     let size = arguments.iter().find_map(|one| one.parse().ok()).unwrap_or(30);
     let named = arguments.iter().find(|one| one.ends_with(".toml"));
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/flask.toml");

@@ -2,25 +2,22 @@
 //! together), and the ratio to the three cold runs that a plain script would make of each: one after the other, and with as
 //! many workers as the referee has.
 //!
-//! `cargo bench --profile dev --bench score [-- CONFIG]` builds the dataset of a config (without one, bench/flask.toml)
+//! `cargo bench --profile dev --bench all -- score [CONFIG]` builds the dataset of a config (without one, bench/flask.toml)
 //! with its witnesses, and makes the submissions of them, seeded: unchanged but for a comment, with a line left out, with
 //! a number changed. All sides are measured in one run.
-
-#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use common::{AnyError, Subject, cold, folder, milliseconds, sample};
+use crate::common::{AnyError, Subject, cold, folder, milliseconds, sample};
 use gistmill::config::SourceSpec;
 
 const SUBMISSIONS: usize = 1000;
 const COLD_SAMPLE: usize = 30;
 const SEED: u64 = 20_261_123;
 
-fn main() -> Result<(), AnyError> {
+pub fn main() -> Result<(), AnyError> {
     let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut subject = Subject::from_arguments(jobs)?;
     subject.pipeline().run()?;

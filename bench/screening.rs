@@ -1,19 +1,17 @@
 //! What the whole screening costs: as a multiple of one base pass over the same suite, and against cold runs.
 //!
-//! `cargo bench --profile dev --bench screening [-- CONFIG]` takes the first repository of the config (without one,
+//! `cargo bench --profile dev --bench all -- screening [CONFIG]` takes the first repository of the config (without one,
 //! bench/flask.toml), forgets all attempts and traces, and measures in one run, with as many workers everywhere: a pass
 //! of every group in the base world; the screening until every verdict of the worlds is there; the rest until the
 //! dataset (traces, the attempts of what is published, cold runs); and cold runs of a sample, from which ten cold runs
 //! of every group are estimated.
-
-mod common;
 
 use std::time::Instant;
 
 use gistmill::pipeline::Stage;
 use gistmill::runner::protocol::TraceMode;
 
-use common::{AnyError, Subject, cold, fork, milliseconds, sample};
+use crate::common::{AnyError, Subject, cold, fork, milliseconds, sample};
 
 /// Repetitions of the whole comparison.
 const REPETITIONS: usize = 3;
@@ -22,7 +20,7 @@ const COLD_SAMPLE: usize = 30;
 /// Cold runs of every group that the screening is held against.
 const COLD_RUNS: f64 = 10.0;
 
-fn main() -> Result<(), AnyError> {
+pub fn main() -> Result<(), AnyError> {
     let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut subject = Subject::from_arguments(jobs)?;
     println!("{jobs} workers, {} attempts for what is published", subject.config.screen.attempts);

@@ -1,12 +1,10 @@
 //! The figures of speed in one table: an attempt against a cold run, a whole build against an older gistmill, how busy
 //! processors are until the last tenth, a build with nothing changed, and 170 attempts of what is published.
 //!
-//! `GISTMILL_OLDER=/path/to/gistmill cargo bench --profile dev --bench speed [-- CONFIG]` (by default bench/flask.toml).
+//! `GISTMILL_OLDER=/path/to/gistmill cargo bench --profile dev --bench all -- speed [CONFIG]` (by default bench/flask.toml).
 //! Both programs build in caches of their own, made for this and removed afterwards, one after the other, so many times
 //! as `GISTMILL_ROUNDS` says (1). Without an older program that line is left out. Processor time is that of all processes
 //! that have ended; programs before `spent` was in the manifest killed theirs, and have none.
-
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use gistmill::runner::protocol::TraceMode;
 
-use common::{AnyError, Subject, cold, folder, fork, sample};
+use crate::common::{AnyError, Subject, cold, folder, fork, sample};
 
 /// Runs of the comparison of an attempt with a cold run.
 const RUNS: usize = 5;
@@ -25,9 +23,9 @@ const ATTEMPTS: u32 = 170;
 /// Time between two looks at the processors.
 const LOOK: Duration = Duration::from_millis(200);
 
-fn main() -> Result<(), AnyError> {
+pub fn main() -> Result<(), AnyError> {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let named = crate::arguments().into_iter().find(|argument| !argument.starts_with("--"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = named.map_or_else(|| root.join("bench/flask.toml"), PathBuf::from);
     let mut rows = vec![("what".to_owned(), "now".to_owned(), "before".to_owned(), "ratio".to_owned())];

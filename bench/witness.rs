@@ -1,21 +1,18 @@
 //! What a witness costs: CPU seconds and trials per instance.
 //!
-//! `cargo bench --profile dev --bench witness [-- CONFIG]` builds the dataset of a config (without one,
+//! `cargo bench --profile dev --bench all -- witness [CONFIG]` builds the dataset of a config (without one,
 //! bench/flask.toml), forgets all witnesses and makes them, one instance at a time. Processes of a sandbox are not all
 //! waited for, so their times are read from `/proc` while they live; the busy ones of the loaded run are left out.
 //!
 //! Printed are the mean of everything, and the median of what a search takes until the next one ends. Originals are traced
 //! and witnesses judged for many instances together: that is in the mean alone.
 
-#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{AnyError, Subject, folder, milliseconds};
+use crate::common::{AnyError, Subject, folder, milliseconds};
 
 /// How often processes are looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -24,7 +21,7 @@ const BUSY: &str = "__busy";
 /// What the log says at the end of each search.
 const SEARCHED: &str = ": searched with ";
 
-fn main() -> Result<(), AnyError> {
+pub fn main() -> Result<(), AnyError> {
     let subject = Subject::from_arguments(1)?;
     subject.pipeline().run()?;
     let dataset = &subject.config.dataset;

@@ -1,13 +1,10 @@
 //! What becomes of repositories: how far each one gets, what of it passes, and what is lost to what.
 //!
-//! `cargo bench --profile dev --bench yield -- LIST [--json FILE] [--jobs N] [--most N]`. A line of LIST is a directory,
+//! `cargo bench --profile dev --bench all -- yield LIST [--json FILE] [--jobs N] [--most N]`. A line of LIST is a directory,
 //! or the URL of a git repository with a commit after a blank; empty lines and lines that start with `#` are left out. Each
 //! repository is installed and collected without a word of configuration, and its groups, or as many of them as `--most`
 //! says, evenly spread, are run once in the base world. Sources, environments and collections are kept below the target
 //! directory. FILE has, beyond the table, the plans that were tried and what each group that was lost said.
-
-#[expect(dead_code, reason = "the other benchmarks need more of it")]
-mod common;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +16,7 @@ use gistmill::pipeline::prepare::{Preparation, Prepared};
 use gistmill::record::environment::TriedPlan;
 use gistmill::record::outcome::{Attempt, Exit, Outcome};
 
-use common::{AnyError, Subject, folder};
+use crate::common::{AnyError, Subject, folder};
 
 /// What became of one repository.
 #[derive(Debug, Default, serde::Serialize)]
@@ -61,8 +58,8 @@ impl Yield {
     }
 }
 
-fn main() -> Result<(), AnyError> {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+pub fn main() -> Result<(), AnyError> {
+    let arguments: Vec<String> = crate::arguments();
     let list = arguments.first().ok_or("name a file with sources")?;
     let after = |name: &str| {
         arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))

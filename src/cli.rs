@@ -35,6 +35,7 @@ mod replay;
 mod report;
 mod restored;
 mod schema;
+mod scopes;
 mod score;
 mod selection;
 mod serve;
@@ -164,6 +165,9 @@ enum Command {
     /// Print a Python file without its imports and the bodies of its functions, as the family `recube` masks it
     #[command(after_help = help::MASK)]
     Mask(mask::MaskArguments),
+    /// Propose parts that repositories could be cut into, for `[[repo.scope]]` of the family `recube`: nothing is run
+    #[command(after_help = help::SCOPES)]
+    Scopes(scopes::ScopesArguments),
     /// Make repositories and a configuration of the data that a benchmark's authors publish
     #[command(after_help = help::IMPORT)]
     Import(import::ImportArguments),
@@ -348,6 +352,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Export(asked) => export::run(arguments, asked),
         Command::Publish(asked) => publish::run(arguments, asked),
         Command::Mask(asked) => mask::run(arguments, asked),
+        Command::Scopes(asked) => scopes::run(arguments, asked),
         Command::Import(asked) => import::run(arguments, asked),
         Command::Commits(asked) => commits::run(arguments, asked),
         Command::Pattern(asked) => pattern::run(arguments, asked),

@@ -147,7 +147,7 @@ impl Collection {
             return &task.name;
         }
         if let Some(image) = self.masked.get(&task.id) {
-            return image;
+            return &image.name;
         }
         self.environments.get(&task.slug).map_or("", |environment| &environment.image)
     }

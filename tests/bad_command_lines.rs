@@ -1,7 +1,7 @@
 //! What users read when a command line is wrong: fifty of them, each with its exit code, held against a snapshot. What lies
 //! in files and folders is wrong in `bad_inputs.rs`.
 //!
-//! `INSTA_UPDATE=always cargo test --test bad_command_lines` writes the snapshot anew; read the difference.
+//! `INSTA_UPDATE=always cargo test --test all bad_command_lines` writes the snapshot anew; read the difference.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What users read when a configuration is wrong: every message with its line, held against a snapshot.
 //!
-//! `INSTA_UPDATE=always cargo test --test bad_configs` writes the snapshot anew; read the difference.
+//! `INSTA_UPDATE=always cargo test --test all bad_configs` writes the snapshot anew; read the difference.
 
 use std::fmt::Write as _;
 use std::path::Path;

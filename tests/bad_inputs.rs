@@ -2,17 +2,13 @@
 //! repositories, datasets. Every message with its exit code, held against a snapshot; `bad_configs.rs` has the table
 //! for the configuration itself.
 //!
-//! `INSTA_UPDATE=always cargo test --test bad_inputs` writes the snapshot anew; read the difference.
-
-#[path = "common/mod.rs"]
-#[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
-mod common;
+//! `INSTA_UPDATE=always cargo test --test all bad_inputs` writes the snapshot anew; read the difference.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use common::{Bench, Running};
+use crate::common::{Bench, Running};
 
 const DATASET: &str = "[dataset]\nname = \"d\"\nversion = \"1\"\n";
 

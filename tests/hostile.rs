@@ -1,12 +1,6 @@
 //! Hostile tests in the local sandbox; `tests/docker` has them in containers.
 
-#[path = "common/mod.rs"]
-#[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
-mod common;
-#[path = "common/hostile.rs"]
-mod hostile;
-
-use hostile::{SETTINGS, TREE, assert_contained};
+use crate::common::hostile::{SETTINGS, TREE, assert_contained};
 
 #[test]
 fn hostile_tests_get_their_verdicts_and_touch_nothing_else() {

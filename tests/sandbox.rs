@@ -1,8 +1,6 @@
 //! The local sandbox, tried with real processes.
 
-#[path = "sandbox/mounts.rs"]
 mod mounts;
-#[path = "sandbox/service.rs"]
 mod service;
 
 use std::path::{Path, PathBuf};

@@ -43,7 +43,7 @@ impl DerefMut for Subject {
 impl Subject {
     /// The config that the command line names, or bench/flask.toml; cache and output are below the target directory.
     pub fn from_arguments(jobs: usize) -> Result<Self, AnyError> {
-        let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+        let named = crate::arguments().into_iter().find(|argument| !argument.starts_with("--"));
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let path = named.map_or_else(|| root.join("bench/flask.toml"), PathBuf::from);
         Self::open(&path, &folder().join("cache"), jobs)

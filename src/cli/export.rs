@@ -19,6 +19,7 @@ use crate::export::read::{self, OtherPrompt, Wanted};
 use crate::export::{Collection, Harness, write};
 use crate::family::codetaste::prompt::{Mode, Track};
 use crate::family::gistify::prompt::Template;
+use crate::family::recube::leaks::is_apart;
 use crate::record::family::Family;
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
 use crate::registry::Place;
@@ -63,6 +64,9 @@ pub(super) struct ExportArguments {
     /// Put commands for the agent into the images, all of them or `--tools=trace,search`, and name them in the prompt
     #[arg(long, value_enum, value_name = "TOOLS", num_args = 0.., require_equals = true, value_delimiter = ',')]
     tools: Option<Vec<Tool>>,
+    /// Of masked files: what agents have; agent by default
+    #[arg(long, value_enum, value_name = "SETTING")]
+    setting: Option<AgentSetting>,
     /// Of refactorings: which description agents get; instructed by default
     #[arg(long, value_enum, value_name = "TRACK")]
     track: Option<Track>,
@@ -72,6 +76,15 @@ pub(super) struct ExportArguments {
     /// Export refactorings although their descriptions have words or lines that only the golden patch adds
     #[arg(long)]
     allow_leak: bool,
+}
+
+/// What an agent has beside a tree with a masked file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum AgentSetting {
+    /// Nothing.
+    Agent,
+    /// A graph of the tree, and commands that ask it.
+    AgentCce,
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
@@ -93,6 +106,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
         registry: registry.as_ref(),
         architecture: asked.architecture.as_deref(),
         settings: asked.files.settings(arguments.engine)?,
+        with_graph: asks_for_graph(asked, dataset.manifest.family)?,
     };
     let collection = match dataset.manifest.family {
         Family::Gistify => read::collection(&dataset, asked.selection.of(&dataset)?, &wanted)?,
@@ -201,6 +215,24 @@ fn print(
     }
 }
 
+/// Whether agents get a graph.
+///
+/// # Errors
+/// A usage error: there are no agents, or no masked files.
+fn asks_for_graph(asked: &ExportArguments, family: Family) -> Result<bool> {
+    let Some(setting) = asked.setting else { return Ok(false) };
+    if family != Family::Recube {
+        return Err(Error::usage("--setting goes with datasets of the family recube"));
+    }
+    if asked.to.contains(&Harness::Prompts) {
+        return Err(Error::usage(
+            "--setting says what agents have, and prompts are for models without a machine",
+        )
+        .with_hint("export prompts without it: they are written for `full-context` and `full-context-cot`"));
+    }
+    Ok(setting == AgentSetting::AgentCce)
+}
+
 /// Options that are about tests alone.
 fn refuse_other_prompts(asked: &ExportArguments, family: Family) -> Result<()> {
     let options = [
@@ -225,7 +257,7 @@ fn refuse_other_prompts(asked: &ExportArguments, family: Family) -> Result<()> {
 
 /// Says what images of tasks go without, because the original can be read there.
 fn warn_of_copies(instances: &[RecubeInstance]) {
-    let installed = |path: &&String| path.starts_with("venv/") && !path.contains("/site-packages/pip/");
+    let installed = |path: &&String| path.starts_with("venv/") && !is_apart(path);
     let copies: BTreeSet<&String> = instances.iter().flat_map(|one| &one.leaks).filter(installed).collect();
     if let Some(first) = copies.first() {
         terminal::warn(&format!(

@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         &["try", "init", "check", "entries", "commits", "pattern", "build", "merge", "slurm", "refresh"],
     ),
     ("Look into it", &["show", "list", "explain", "replay", "shell", "report", "diff", "subset"]),
-    ("Use it", &["export", "publish", "score", "serve", "verify", "witness", "mask", "import"]),
+    ("Use it", &["export", "publish", "score", "serve", "verify", "witness", "mask", "scopes", "import"]),
     ("Machine and shell", &["cache", "image", "clean", "parity", "completions", "man", "schema"]),
 ];
 
@@ -115,6 +115,10 @@ Examples:
   gistmill mask src/project/core.py
   gistmill mask src/project/core.py --keep-imports
   gistmill --format json mask src/project/core.py   with the functions, and what was removed";
+pub(super) const SCOPES: &str = "\
+Examples:
+  gistmill scopes                  of the repositories in ./repos.toml
+  gistmill scopes mine.toml --only me/project";
 pub(super) const IMPORT: &str = "\
 Examples:
   gistmill import recube downloads/data --output imported

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::{Arguments, Format};
@@ -43,15 +43,20 @@ pub(super) struct ImportArguments {
 #[derive(Deserialize)]
 struct Listed {
     repo_id: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     selected_files: Vec<String>,
     #[serde(default)]
     repo_url: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     is_large_scale: bool,
     /// Repositories whose tests it takes, with the files that these are for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     source_repo_ids: BTreeMap<String, Vec<String>>,
+}
+
+/// `null` is as good as a key that is missing.
+fn or_default<'d, D: Deserializer<'d>, T: Deserialize<'d> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 /// A repository as it is written.
@@ -152,7 +157,8 @@ fn repository(
     problems: &mut Vec<String>,
 ) -> Result<Option<Imported>> {
     let place = format!("prompts/{id}.txt");
-    let Some(bytes) = data.read_if_there(Path::new(&place), LARGEST)? else {
+    let Some(bytes) = bytes_of(data, &place, problems) else { return Ok(None) };
+    let Some(bytes) = bytes else {
         problems.push(format!("{place} is missing"));
         return Ok(None);
     };
@@ -222,8 +228,8 @@ impl Tests {
         problems: &mut Vec<String>,
     ) -> Result<()> {
         let place = format!("tests/{source}");
-        let names = names_below(data, &place)?;
-        let metadata = json_of(data, &format!("{place}/test_metadata.json"), problems)?;
+        let names = names_below(data, &place, problems)?;
+        let metadata = json_of(data, &format!("{place}/test_metadata.json"), problems);
         for target in targets {
             let said =
                 metadata["instances"].as_array().into_iter().flatten().find(|one| one["file"] == **target);
@@ -238,16 +244,18 @@ impl Tests {
             if self.named.contains_key(target) {
                 continue;
             }
-            self.files.insert(format!("{below}{name}"), data.read(&Path::new(&place).join(&name), LARGEST)?);
+            let bytes = bytes_of(data, &format!("{place}/{name}"), problems).flatten();
+            self.files.extend(bytes.map(|bytes| (format!("{below}{name}"), bytes)));
             self.named.insert(target.clone(), format!("{below}{name}"));
         }
         let is_helper = |name: &&String| {
             !name.ends_with("_test.py") && !name.ends_with(".pyc") && *name != "test_metadata.json"
         };
         for name in names.iter().filter(is_helper) {
-            self.files.insert(format!("{below}{name}"), data.read(&Path::new(&place).join(name), LARGEST)?);
+            let bytes = bytes_of(data, &format!("{place}/{name}"), problems).flatten();
+            self.files.extend(bytes.map(|bytes| (format!("{below}{name}"), bytes)));
         }
-        let classified = json_of(data, &format!("test_classifications/{source}.json"), problems)?;
+        let classified = json_of(data, &format!("test_classifications/{source}.json"), problems);
         for (target, one) in classified["files"].as_object().into_iter().flatten() {
             if targets.contains(target) {
                 self.classified
@@ -269,23 +277,36 @@ impl Tests {
     }
 }
 
-/// Files below a folder of the data, by path from there; none where it is not.
-fn names_below(data: &Folder, place: &str) -> Result<BTreeSet<String>> {
-    if data.look(Path::new(place))?.is_none_or(|found| found.kind != Kind::Folder) {
+/// Files below a folder of the data, by path from there; none where it is not. A link among them is a problem: it is not followed.
+fn names_below(data: &Folder, place: &str, problems: &mut Vec<String>) -> Result<BTreeSet<String>> {
+    let is_link = |kind: &Kind| matches!(kind, Kind::Link(_));
+    let found = data.look(Path::new(place))?;
+    if found.as_ref().is_some_and(|found| is_link(&found.kind)) {
+        problems.push(format!("{place} is a link, which is not followed"));
+    }
+    if found.is_none_or(|found| found.kind != Kind::Folder) {
         return Ok(BTreeSet::new());
     }
-    let folder = Folder::open(&data.path().join(place))?;
-    let entries = folder.walk()?.into_iter().filter(|entry| entry.kind == Kind::File);
-    Ok(entries.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect())
+    let entries = Folder::open(&data.path().join(place))?.walk()?;
+    for entry in entries.iter().filter(|entry| is_link(&entry.kind)) {
+        problems.push(format!("{place}/{} is a link, which is not followed", entry.path.display()));
+    }
+    let files = entries.into_iter().filter(|entry| entry.kind == Kind::File);
+    Ok(files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect())
+}
+
+/// A file of the data, or nothing where it is missing. None where it cannot be read, which is a problem.
+fn bytes_of(data: &Folder, place: &str, problems: &mut Vec<String>) -> Option<Option<Vec<u8>>> {
+    data.read_if_there(Path::new(place), LARGEST).map_err(|error| problems.push(error.to_string())).ok()
 }
 
 /// A file of JSON; null where it is missing.
-fn json_of(data: &Folder, place: &str, problems: &mut Vec<String>) -> Result<Value> {
-    let Some(bytes) = data.read_if_there(Path::new(place), LARGEST)? else { return Ok(Value::Null) };
-    Ok(serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+fn json_of(data: &Folder, place: &str, problems: &mut Vec<String>) -> Value {
+    let Some(bytes) = bytes_of(data, place, problems).flatten() else { return Value::Null };
+    serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         problems.push(format!("{place} is not JSON: {error}"));
         Value::Null
-    }))
+    })
 }
 
 impl Imported {

@@ -12,7 +12,7 @@ const DATASET: [&str; 8] =
 const SCREEN: [&str; 7] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const WITNESS: [&str; 2] = ["make", "required"];
-const RECUBE: [&str; 8] = [
+const RECUBE: [&str; 9] = [
     "min_groups",
     "max_groups",
     "min_functions",
@@ -20,6 +20,7 @@ const RECUBE: [&str; 8] = [
     "max_target_tokens",
     "require_noticed",
     "large",
+    "mutants",
     "context_exclude",
 ];
 const CODETASTE: [&str; 7] =
@@ -163,6 +164,7 @@ pub(super) struct RawRecube<'a> {
     pub max_target_tokens: Field<i128>,
     pub require_noticed: Field<bool>,
     pub large: Field<bool>,
+    pub mutants: Field<i128>,
     pub context_exclude: Texts<'a>,
 }
 
@@ -414,6 +416,7 @@ fn recube<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Raw
         max_target_tokens: field(section, |section| section.integer("max_target_tokens", problems)),
         require_noticed: field(section, |section| section.flag("require_noticed", problems)),
         large: field(section, |section| section.flag("large", problems)),
+        mutants: field(section, |section| section.integer("mutants", problems)),
         context_exclude: field(section, |section| section.texts("context_exclude", problems)),
     }
 }

@@ -58,6 +58,8 @@ pub struct RecubeInstance {
     pub noticed_functions: u64,
     #[serde(default)]
     pub unnoticed: Vec<String>,
+    #[serde(default)]
+    pub mutation_score: Option<f64>,
     pub docstring_none: u64,
     pub docstring_line: u64,
     pub docstring_sections: u64,
@@ -188,6 +190,7 @@ pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
         number("called_functions", |row| Some(row.called_functions)),
         number("noticed_functions", |row| Some(row.noticed_functions)),
         texts("unnoticed", |row| Some(borrowed(&row.unnoticed))),
+        real("mutation_score", |row| row.mutation_score),
         number("docstring_none", |row| Some(row.docstring_none)),
         number("docstring_line", |row| Some(row.docstring_line)),
         number("docstring_sections", |row| Some(row.docstring_sections)),
@@ -341,6 +344,10 @@ const INSTANCES: &[Entry] = &[
     ("called_functions", "functions with a body that a group which reaches the target calls"),
     ("noticed_functions", "functions with a body without which a case does not pass"),
     ("unnoticed", "the other functions with a body, by qualified name: no case misses them"),
+    (
+        "mutation_score",
+        "share of small mutants after which a case does not pass; null where none were made (`mutants` in [recube])",
+    ),
     ("docstring_none", "functions with a body that have no docstring"),
     ("docstring_line", "those whose docstring names neither arguments nor results"),
     ("docstring_sections", "those whose docstring names arguments or results"),
@@ -511,6 +518,7 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
         called_functions: measured.called_functions,
         noticed_functions: target.noticed_functions,
         unnoticed: target.unnoticed.clone(),
+        mutation_score: (target.mutants.1 > 0).then(|| target.mutants.0 as f64 / target.mutants.1 as f64),
         docstring_none: measured.docstring_none,
         docstring_line: measured.docstring_line,
         docstring_sections: measured.docstring_sections,

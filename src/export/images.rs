@@ -121,9 +121,9 @@ fn build_on(base: &str, image: &str, rest: &str) -> String {
 /// The images that do not show the whole tree.
 fn build_masked(collection: &Collection) -> String {
     let tasks = collection.tasks.iter().filter_map(|task| Some((task, collection.masked.get(&task.id)?)));
-    let build = |(task, image): (&Task, &String)| {
+    let build = |(task, image): (&Task, &masked::MaskedImage)| {
         let base = collection.environments.get(&task.slug).map_or("", |one| one.image.as_str());
-        build_on(base, image, &shell_quote(&format!("masked/{}", task.id)))
+        build_on(base, &image.name, &shell_quote(&format!("masked/{}", task.id)))
     };
     tasks.map(build).collect()
 }

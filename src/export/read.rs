@@ -59,6 +59,8 @@ pub(crate) struct Wanted<'w> {
     /// Which images, where several architectures were pushed.
     pub(crate) architecture: Option<&'w str>,
     pub(crate) settings: Settings,
+    /// Whether agents get a graph of the tree that they see.
+    pub(crate) with_graph: bool,
 }
 
 /// Instances of a dataset as tasks.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use minijinja::{Environment, UndefinedBehavior, context};
 
-use super::{Collection, Harness, images, refactoring};
+use super::{Collection, Harness, images, masked, refactoring};
 use crate::error::{Error, Result};
 
 const TEMPLATE: &str = include_str!("readme.md");
@@ -25,6 +25,7 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
         tasks => collection.tasks.len(),
         commands => collection.commands(),
         masked => !collection.masked.is_empty(),
+        has_graph => collection.masked.values().any(masked::MaskedImage::has_graph),
         without_variants => collection.without_variants(),
         without_other_input => collection.without_other_input(),
         gold => collection.tasks.iter().filter(|task| task.has_solution()).count(),

@@ -115,7 +115,7 @@ fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {
     if collection.tools.is_some() {
         parts.extend(collection.tasks.iter().map(|task| collection.image(task)));
     }
-    parts.extend(collection.masked.values().map(String::as_str));
+    parts.extend(collection.masked.values().map(|image| image.name.as_str()));
     // What is asked for beside instances holds for all harnesses of a directory; which engine scripts call changes no task.
     let settings = format!("{:?}", Settings { engine: None, ..collection.settings.clone() });
     if settings != format!("{:?}", Settings::default()) {

@@ -322,6 +322,7 @@ impl<'a> Repository<'a> {
         let traces = Traces::open(&folder.join("traces"))?;
         let on_trial = SelfChecks::open(&folder.join("self-checks"), screen.compare)?;
         let variants = Variants::open(&folder.join("variants"), pipeline.config.dataset.seed)?;
+        self.check_scopes(prepared)?;
         let written_for = self.written_for(prepared)?;
         Ok(Work { prepared, screening, traces, on_trial, variants, written_for })
     }

@@ -28,6 +28,8 @@ pub struct Bounds {
     pub require_noticed: bool,
     /// Whether each target of a scope is also an instance that is shown the whole tree.
     pub large: bool,
+    /// Small changes of a target that the cases are asked to notice, at most so many.
+    pub mutants: u32,
     /// Globs of files that prompts do not show.
     pub context_exclude: Vec<String>,
 }
@@ -43,6 +45,7 @@ impl Default for Bounds {
             max_target_tokens: 16384,
             require_noticed: false,
             large: false,
+            mutants: 0,
             context_exclude: apart.map(str::to_owned).into(),
         }
     }
@@ -196,6 +199,7 @@ pub enum TargetCause {
     LittleExercised,
     MaskSurvives,
     BodiesUnnoticed,
+    Leaks,
     RefereeDiffers,
     /// Other targets were named.
     NotNamed,
@@ -203,13 +207,14 @@ pub enum TargetCause {
 
 impl TargetCause {
     /// All, in the order in which they are asked.
-    pub const ALL: [TargetCause; 9] = [
+    pub const ALL: [TargetCause; 10] = [
         TargetCause::NotMaskable,
         TargetCause::FewFunctions,
         TargetCause::TooLong,
         TargetCause::FewTests,
         TargetCause::LittleExercised,
         TargetCause::NotNamed,
+        TargetCause::Leaks,
         TargetCause::RefereeDiffers,
         TargetCause::MaskSurvives,
         TargetCause::BodiesUnnoticed,
@@ -225,6 +230,7 @@ impl TargetCause {
             TargetCause::LittleExercised => "little-exercised",
             TargetCause::MaskSurvives => "mask-survives",
             TargetCause::BodiesUnnoticed => "bodies-unnoticed",
+            TargetCause::Leaks => "leaks",
             TargetCause::RefereeDiffers => "referee-differs",
             TargetCause::NotNamed => "not-named",
         }
@@ -262,6 +268,11 @@ impl TargetCause {
                 "other files are named as targets",
                 "A repository with `[[repo.target]]` has these targets and no others.",
                 "Name the file too, or leave all `[[repo.target]]` out.",
+            ),
+            TargetCause::Leaks => (
+                "the original can be read in an installed package that the tests need",
+                "Its copy cannot be taken out of an agent's image without breaking what imports it. That of pip can: nothing imports it.",
+                "Leave the requirement out that brings it, where the tests pass without.",
             ),
             TargetCause::RefereeDiffers => (
                 "the original, handed in like an answer, does not pass all of its cases",
@@ -356,6 +367,9 @@ pub struct PublishedTarget {
     pub noticed_functions: u64,
     /// Functions with a body that every case passes without, by qualified name.
     pub unnoticed: Vec<String>,
+    /// Small mutants after which a case does not pass, of all that were made.
+    #[serde(default)]
+    pub mutants: (u64, u64),
     /// The mask.
     pub masked: String,
     pub masked_sha256: String,

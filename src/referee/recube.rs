@@ -65,6 +65,8 @@ pub(crate) struct Ground {
     pub(crate) masked: Masked,
     /// Files with its byte code.
     pub(crate) byte_code: Vec<String>,
+    /// Python files of the tree.
+    pub(crate) python: BTreeSet<String>,
 }
 
 impl Ground {
@@ -81,7 +83,8 @@ impl Ground {
         let masked = mask(text, Cut::All).map_err(|why| not_a_target(why.reason()))?;
         let entries = folder.walk()?;
         let paths = entries.iter().filter_map(|entry| entry.path.to_str());
-        Ok(Ground { original: text.to_owned(), masked, byte_code: byte_code_of(target, paths) })
+        let python = paths.clone().filter(|path| path.ends_with(".py")).map(str::to_owned).collect();
+        Ok(Ground { original: text.to_owned(), masked, byte_code: byte_code_of(target, paths), python })
     }
 
     /// Whether these are the original and the mask that the dataset was made of.

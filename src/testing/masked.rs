@@ -98,6 +98,7 @@ fn add(contribution: &mut Contribution) {
         measured: measured.clone(),
         noticed_functions: 2,
         unnoticed: vec!["third".to_owned()],
+        mutants: (0, 0),
         masked_sha256: sha256_hex(masked.text.as_bytes()),
         masked: masked.text,
         original_sha256: sha256_hex(ORIGINAL.as_bytes()),

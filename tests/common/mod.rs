@@ -6,6 +6,7 @@
 
 pub mod dataset;
 pub mod expected;
+pub mod hostile;
 pub mod processes;
 
 use std::io::Read;

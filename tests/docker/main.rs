@@ -7,8 +7,6 @@
 mod common;
 mod engine;
 mod faults;
-#[path = "../common/hostile.rs"]
-mod hostile;
 mod images;
 mod registry;
 mod service;

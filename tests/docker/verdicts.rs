@@ -50,7 +50,7 @@ pub fn parity_finds_no_difference() {
 }
 
 pub fn hostile_tests_are_contained() {
-    use crate::hostile::{MARK, SETTINGS, TREE, assert_contained};
+    use crate::common::hostile::{MARK, SETTINGS, TREE, assert_contained};
     let built = assert_contained(|bench| crate::in_containers(bench, SETTINGS, "", &[TREE]));
     let instances = built.dataset().instances();
     let image = text(&instances[0]["image"]);

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{bytes, fuzz};
+use super::{bytes, fuzz};
 
 const TOKENS: &[&str] = &[
     "{",

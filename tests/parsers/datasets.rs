@@ -6,7 +6,7 @@ use gistmill::dataset::{Dataset, schema, write};
 use gistmill::record::instance::Instance;
 use proptest::prelude::*;
 
-use crate::{bytes, fuzz};
+use super::{bytes, fuzz};
 
 /// One that can be read.
 const MANIFEST: &str = r#"{"format_version": 2, "name": "d", "version": "1", "sources": {}, "files": {}, "counts": {"repositories": {},

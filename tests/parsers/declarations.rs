@@ -18,7 +18,7 @@ use gistmill::record::moment::Moment;
 use gistmill::requirement;
 use proptest::prelude::*;
 
-use crate::{fuzz, text};
+use super::{fuzz, text};
 
 const PYPROJECT: &str = r#"[build-system]
 requires = ["setuptools>=64", "wheel"]

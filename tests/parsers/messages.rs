@@ -10,7 +10,7 @@ use gistmill::runner::protocol::{Answer, CollectError, Item};
 use gistmill::runner::report::Attempted;
 use proptest::prelude::*;
 
-use crate::{bytes, fuzz, text};
+use super::{bytes, fuzz, text};
 
 const GROUP_DONE: &str = r#"{"attempt":0,"report":"[\"case\",{\"index\":0,\"outcome\":\"passed\",\"stdout\":\"x\",\"duration_ms\":1.5,\"process_ids\":[7]}]\n[\"trace\",{\"functions\":[{\"file\":\"a.py\",\"function\":\"f\",\"line\":1,\"calls\":2,\"order\":0,\"lines\":[1,2]}],\"total_calls\":3,\"starts_threads\":true,\"complete\":true}]\n[\"connections\",[\"1.2.3.4:5\"]]\n[\"deselected\",[null,1]]\n[\"end\",{\"pytest_exit\":0,\"pytest_error\":null}]\n","exit":{"kind":"timed_out","scope":"case","index":null},"leftover":1,"raw_output":"","running":-1,"duration_ms":3.25}"#;
 const REPORT: &str = concat!(

@@ -16,7 +16,7 @@ use git2::{ObjectType, Oid};
 use proptest::prelude::*;
 use sha1::{Digest, Sha1};
 
-use crate::{bytes, fuzz, text};
+use super::{bytes, fuzz, text};
 
 const JSON: &str = r#"{"meta": {"api-version": "1.1"}, "name": "foo", "files": [
 {"filename": "foo-1.0-py3-none-any.whl", "url": "../f/foo.whl", "hashes": {"sha256": "ab", "md5": "0123456789abcdef0123456789abcdef"},

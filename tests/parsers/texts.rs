@@ -12,7 +12,7 @@ use gistmill::rules::RuleSet;
 use gistmill::text::shell_quote;
 use proptest::prelude::*;
 
-use crate::{fuzz, text};
+use super::{fuzz, text};
 
 const CONFIG: &str = r#"[dataset]
 name = "a"

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::verdicts::built;
 use crate::common::{Bench, SMALL, SMALL_SETTINGS};
-use crate::verdicts::built;
 
 /// Five mistakes, each with the line that it is on.
 const FIVE_MISTAKES: &str = r#"[dataset]
@@ -339,7 +339,7 @@ fn report_renders_the_page_again_without_changing_the_data() {
     built.bench.run(&["report", "copy"]).with_code(0);
     let again = crate::common::dataset::Dataset::at(&copy);
     assert!(again.bytes("report.html") == built.dataset().bytes("report.html"), "the page differs");
-    crate::determinism::assert_same(&again, &built.dataset());
+    super::determinism::assert_same(&again, &built.dataset());
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::determinism::assert_same;
 use crate::common::Bench;
 use crate::common::dataset::Dataset;
-use crate::determinism::assert_same;
 
 /// One artifact of every kind: a pattern of path segments below the cache, where `*` is the first of all in order, and
 /// what is set aside when it is damaged: so many segments of it. What a hash of files protects has a byte flipped, since

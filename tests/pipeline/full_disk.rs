@@ -3,9 +3,9 @@
 
 use std::process::Command;
 
+use super::determinism::assert_same;
 use crate::common::dataset::Dataset;
 use crate::common::{Bench, Ended, Running};
-use crate::determinism::assert_same;
 
 /// Stages in their order, what is said when one begins, and how many KiB are left for it.
 const STAGES: [(&str, &str, u32); 6] = [

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use git2::{IndexAddOption, Oid, Repository, Signature, Time};
 
+use super::determinism::assert_same;
 use crate::common::Bench;
 use crate::common::dataset::texts;
-use crate::determinism::assert_same;
 
 /// Makes a repository of a tree's files: one commit on `main`, then one more that breaks everything.
 fn commit_twice(tree: &Path) -> (Oid, Oid) {

@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 use gistmill::backend::clock;
 use nix::sys::signal::Signal;
 
+use super::determinism::assert_same;
 use crate::common::dataset::Dataset;
 use crate::common::processes::Descendants;
 use crate::common::{Bench, Ended, Running};
-use crate::determinism::assert_same;
 
 pub const TREE: &str = "slow_enough_to_interrupt";
 pub const SETTINGS: &str = "[screen]\nattempts = 3";

@@ -4,9 +4,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::determinism::assert_same;
 use crate::common::dataset::text;
 use crate::common::{Bench, Ended, Running};
-use crate::determinism::assert_same;
 
 /// Setting of the kernel, its value, and what the report then says is missing.
 const LIMITS: [(&str, u32, &str); 5] = [

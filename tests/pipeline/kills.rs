@@ -9,10 +9,10 @@ use fastrand::Rng;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::determinism::assert_same;
+use super::interruption::{SETTINGS, TREE, undisturbed};
 use crate::common::processes::Descendants;
 use crate::common::{Bench, Ended, Running};
-use crate::determinism::assert_same;
-use crate::interruption::{SETTINGS, TREE, undisturbed};
 
 /// Kills of one build; then it may come to its end.
 const KILLS_OF_ONE_BUILD: u32 = 6;

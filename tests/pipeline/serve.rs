@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use super::score::{KINDS, hand_in, submission};
 use crate::common::Bench;
-use crate::score::{KINDS, hand_in, submission};
 
 #[test]
 fn a_server_judges_to_the_byte_as_the_command_does_and_both_at_the_same_time() {

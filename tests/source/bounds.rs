@@ -5,7 +5,7 @@ use std::path::Path;
 use gistmill::error::Fault;
 use git2::{ObjectType, Oid, Signature, Time};
 
-use crate::sample::{Desk, FILE, Sample, files, git_spec, path_spec};
+use super::sample::{Desk, FILE, Sample, files, git_spec, path_spec};
 
 #[track_caller]
 fn refused(desk: &Desk, sample: &Sample, commit: &str, why: &str) {

@@ -12,11 +12,11 @@ use gistmill::source::{resolve_reference, verify};
 
 use git2::Oid;
 
-use crate::sample::{
+use super::sample::{
     Desk, EXECUTABLE, Everything, FILE, HELPER_LOGIN, LINK, SUBMODULE, Sample, WHEN, files, git_spec,
     helper_calls, holds, keep_login,
 };
-use crate::server::Server;
+use super::server::Server;
 
 #[test]
 fn tree_has_the_exact_bytes_modes_links_and_times_of_the_commit() {

@@ -7,9 +7,9 @@ use gistmill::config::SourceSpec;
 use gistmill::error::Fault;
 use sha1::{Digest, Sha1};
 
-use crate::git::modules;
-use crate::local::copy_git;
-use crate::sample::{Desk, Everything, FILE, SUBMODULE, Sample, files, git_spec, holds, path_spec};
+use super::git::modules;
+use super::local::copy_git;
+use super::sample::{Desk, Everything, FILE, SUBMODULE, Sample, files, git_spec, holds, path_spec};
 
 const SECRET: &str = "gh_p4ssw0rd";
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gistmill::record::source::Origin;
 
-use crate::sample::{Desk, FILE, LINK, SUBMODULE, Sample, files, path_spec};
+use super::sample::{Desk, FILE, LINK, SUBMODULE, Sample, files, path_spec};
 
 /// A clone with a work tree as it was committed.
 fn clean(desk: &Desk) -> (Sample, String, std::path::PathBuf) {

@@ -7,12 +7,12 @@ use gistmill::config::SourceSpec;
 use gistmill::error::{Error, Fault, Result};
 use gistmill::source::{IndexTool, resolve_reference};
 
-use crate::git::modules;
-use crate::sample::{
+use super::git::modules;
+use super::sample::{
     Desk, Everything, FILE, HELPER_LOGIN, SUBMODULE, Sample, files, git_spec, helper_calls, holds,
     keep_login, path_spec,
 };
-use crate::server::Server;
+use super::server::Server;
 
 /// A private repository `lib.git`, for whose server the user keeps a login.
 struct Private {

@@ -12,8 +12,8 @@ use gistmill::record::id::sha256_hex;
 use gistmill::record::source::Origin;
 use gistmill::source::{IndexTool, UvIndex};
 
-use crate::sample::{Desk, files};
-use crate::server::Server;
+use super::sample::{Desk, files};
+use super::server::Server;
 
 /// Answers with one text, and counts how often it was asked.
 struct Fake {

@@ -13,6 +13,8 @@ use crate::dataset::Dataset;
 use crate::dataset::recube::RecubeInstance;
 use crate::error::{Error, Result};
 use crate::family::WORKDIR;
+use crate::family::gistify::Violation;
+use crate::family::recube::leaks::Copies;
 use crate::family::recube::score::{Published, Rates};
 use crate::family::recube::viewed::viewed;
 use crate::pipeline::prepare::Prepared;
@@ -78,7 +80,7 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     for repo in restored.repositories() {
         let prepared = restored.prepare(repo, Some(Duration::from_secs(score.policy.timeout)))?;
         let of_repo = instances.iter().filter(|one| one.head.slug == repo.slug).collect::<Vec<_>>();
-        judge(&restored, &prepared, (&of_repo, &cases), (&runs, score.policy.attempts), &mut judged)?;
+        judge(&restored, &prepared, (&of_repo, &cases), (&runs, score), &mut judged)?;
     }
     let none = Trajectories::new();
     let mut all_rows: Vec<Vec<Row<'_>>> = Vec::new();
@@ -175,13 +177,15 @@ fn judge(
     restored: &Restored,
     prepared: &Prepared,
     (instances, cases): (&[&RecubeInstance], &BTreeMap<String, Vec<InstanceCase>>),
-    (runs, attempts): (&[RunOf], u32),
+    (runs, score): (&[RunOf], &ScoreArguments),
     judged: &mut AllJudged,
 ) -> Result<()> {
     let title = format!("{} score", prepared.pinned.slug);
     let stage = restored.job.progress.stage(&title, (instances.len() * runs.len()) as u64);
     let mut known = Runs::open(&prepared.lab.folder.join("recube-scores"))?;
     let empty = Submission::default();
+    let (attempts, allows_copies) =
+        (score.policy.attempts, score.policy.allow.contains(&Violation::ImportsCopy));
     for instance in instances {
         let id = instance.head.instance_id.to_string();
         let cases = cases.get(&id).map(Vec::as_slice).unwrap_or_default();
@@ -189,6 +193,7 @@ fn judge(
         let groups: Vec<_> = ids.into_iter().map(group_of).collect();
         let ground = Ground::of(&prepared.lab, &instance.target)?;
         ground.check(&instance.original_sha256, &instance.masked_sha256)?;
+        let python = ground.python.iter().map(String::as_str).collect();
         let place = Place {
             lab: &prepared.lab,
             cache: &restored.job.cache,
@@ -202,6 +207,8 @@ fn judge(
             functions: &ground.masked.functions,
             cases,
             groups: &groups,
+            copies: &Copies::of(&instance.target, &instance.leaks, &python),
+            allows_copies,
         };
         for (at, run) in runs.iter().enumerate() {
             let submission = run.submissions.get(&id).unwrap_or(&empty);

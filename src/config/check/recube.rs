@@ -26,6 +26,7 @@ pub(super) fn bounds(raw: &RawRecube<'_>, problems: &mut Problems<'_>) -> Bounds
         ),
         require_noticed: flag(&raw.require_noticed, default.require_noticed),
         large: flag(&raw.large, default.large),
+        mutants: whole32("mutants", &raw.mutants, default.mutants, 0, problems),
         context_exclude: match &raw.context_exclude {
             Field::Given(list) => globs("context_exclude", list, problems),
             Field::Missing | Field::Refused => default.context_exclude,

@@ -54,7 +54,7 @@ fn an_export_hands_agents_the_mask_and_the_judge_the_tests() {
     let collection = bench.collection(Settings::default()).unwrap();
     write::write(&bench.out(), &bench.dataset.directory, &collection, &ALL.into()).unwrap();
     let task = &collection.tasks[0];
-    let (id, image) = (task.id.to_string(), collection.masked[&task.id].clone());
+    let (id, image) = (task.id.to_string(), collection.masked[&task.id].name.clone());
 
     let mask: Value = serde_json::from_str(&bench.text(&format!("images/masked/{id}/mask.json"))).unwrap();
     assert_eq!(mask["put"], serde_json::json!([TARGET]));
@@ -108,6 +108,43 @@ fn an_export_hands_agents_the_mask_and_the_judge_the_tests() {
     assert!(index.lines().all(|line| line.contains("\"context_tokens\":")) && index.lines().count() == 2);
     let readme = bench.text("README.md");
     assert!(readme.contains("1 tasks with masked files") && !readme.contains("Gistify"), "{readme}");
+}
+
+#[test]
+fn agents_get_a_graph_of_what_they_see_where_it_is_asked_for() {
+    let bench = Bench::new();
+    let plain = bench.collection(Settings::default()).unwrap();
+    let instances = bench.dataset.recube_instances().unwrap();
+    let wanted = Wanted { with_graph: true, ..Wanted::default() };
+    let collection = masked::collection(&bench.dataset, &instances, &wanted).unwrap();
+    let agents = ALL[..4].iter().copied().collect();
+    write::write(&bench.out(), &bench.dataset.directory, &collection, &agents).unwrap();
+    let (task, without) = (&collection.tasks[0], &plain.tasks[0]);
+    assert_ne!(collection.masked[&task.id].name, plain.masked[&task.id].name);
+    assert!(!without.instruction.contains("recube") && task.instruction.starts_with(&without.instruction));
+    for seen in [format!("tasks/{}/instruction.md", task.id), "swe-agent.jsonl".to_owned()] {
+        assert!(bench.text(&seen).contains("recube validate FILE"), "{seen}");
+    }
+    let folder = format!("images/masked/{}", task.id);
+    assert!(bench.text(&format!("{folder}/Dockerfile")).contains("COPY recube/ /opt/recube/"));
+    let text = bench.text(&format!("{folder}/recube/graph.json"));
+    let graph: Value = serde_json::from_str(&text).unwrap();
+    let has = |from: &str, kind: &str, to: &str| {
+        let edges = graph["edges"].as_array().unwrap();
+        edges.iter().any(|edge| edge["from"] == from && edge["kind"] == kind && edge["to"] == to)
+    };
+    assert!(has("src/made/api.py:run", "invokes", &format!("{TARGET}:second")), "{text}");
+    let ids: Vec<&str> =
+        graph["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect();
+    assert!(ids.contains(&TARGET) && !ids.contains(&"tests/test_0.py"), "{ids:?}");
+    for seen in files(&bench.out().join("images/masked")) {
+        let text = fs_err::read_to_string(&seen).unwrap();
+        for secret in ["return first(a)", "b = a + 1", "os.sep", "return 3"] {
+            assert!(!text.contains(secret), "{}: {secret}", seen.display());
+        }
+    }
+    let error = write::write(&bench.out(), &bench.dataset.directory, &plain, &agents).unwrap_err();
+    assert!(error.to_string().contains("and not these"), "{error}");
 }
 
 #[test]

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{Wanted, environment, image, image_named, limit, options};
+use super::{Wanted, environment, image_named, limit, options};
 use crate::dataset::recube::RecubeInstance;
 use crate::dataset::{Dataset, trees};
 use crate::error::{Error, Result};
+use crate::export::masked::MaskedImage;
 use crate::export::{Collection, Environment, masked, settings};
 use crate::family::Running;
+use crate::family::recube::graph::graph;
 use crate::family::recube::task::MaskedFile;
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::recube::InstanceCase;
-use crate::record::task::{Demand, Task};
+use crate::record::task::Demand;
 use crate::record::trace::check_path;
 
 /// What is read of the trees: bytes by path, by slug.
@@ -33,7 +35,7 @@ pub(crate) fn collection(
     }
     let (folder, images) = (dataset.folder()?, dataset.images()?);
     let (demands, contexts, trees) =
-        (dataset.demands()?, dataset.recube_contexts()?, trees(dataset, instances)?);
+        (dataset.demands()?, dataset.recube_contexts()?, trees(dataset, instances, wanted.with_graph)?);
     let mut cases: BTreeMap<String, Vec<InstanceCase>> = BTreeMap::new();
     for (id, case) in dataset.recube_cases()? {
         if case.left_out.is_none() {
@@ -41,7 +43,7 @@ pub(crate) fn collection(
         }
     }
     let mut environments: BTreeMap<RepoSlug, Environment> = BTreeMap::new();
-    let mut tasks = Vec::new();
+    let (mut tasks, mut images_of_tasks) = (Vec::new(), masked::MaskedImages::new());
     for one in instances {
         let (slug, id) = (&one.head.slug, one.head.instance_id.as_str());
         if !environments.contains_key(slug) {
@@ -60,12 +62,13 @@ pub(crate) fn collection(
         let demand = groups.iter().filter_map(of_group).fold(Demand::default(), Demand::max);
         let restored = one.hidden_files.iter().filter(|path| !path.ends_with(".pyc"));
         let restored = restored.filter_map(|path| Some((path.clone(), tree.get(path)?.clone())));
+        let with_tools = masked::with_tools(&one.prompt);
         let file = MaskedFile {
             head: &one.head,
             target: &one.target,
             masked,
             tier: one.tier.as_str(),
-            prompt: &one.prompt,
+            prompt: if wanted.with_graph { &with_tools } else { &one.prompt },
             command: &one.entry_command,
             image: one.image.as_deref(),
             groups,
@@ -76,22 +79,22 @@ pub(crate) fn collection(
             restored: restored.collect(),
             context: contexts.get(id).map(|context| (context.as_str(), one.context_tokens)),
         };
-        tasks.push(file.task(Running {
+        let task = file.task(Running {
             options: options(dataset, slug),
             variables: environments[slug].variables.clone(),
             limit: settings::limit(limit(&manifest.config), demand.slowest),
             demand,
             gold: (!wanted.settings.without_solutions).then(|| original.clone()),
             ..Running::default()
-        })?);
+        })?;
+        let graph = wanted.with_graph.then(|| graph_of(one, tree, masked)).transpose()?;
+        let image = MaskedImage::new(&task, &environments[slug].image, graph);
+        images_of_tasks.extend(image.map(|image| (task.id.clone(), image)));
+        tasks.push(task);
     }
-    let named = |task: &Task| {
-        let parts = masked::identity(task, &environments[&task.slug].image)?;
-        Some((task.id.clone(), image(&task.slug, &parts.each_ref().map(String::as_str))))
-    };
     Ok(Collection {
         unsaid: Vec::new(),
-        masked: tasks.iter().filter_map(named).collect(),
+        masked: images_of_tasks,
         name: manifest.name.to_string(),
         version: manifest.version.to_string(),
         tasks,
@@ -100,6 +103,18 @@ pub(crate) fn collection(
         sources: BTreeMap::new(),
         settings: wanted.settings.clone(),
     })
+}
+
+/// The graph of what an agent sees, as JSON.
+fn graph_of(one: &RecubeInstance, tree: &BTreeMap<String, Vec<u8>>, mask: &str) -> Result<Vec<u8>> {
+    let hidden: BTreeSet<&String> = one.hidden_files.iter().collect();
+    let is_shown = |path: &&String| path.ends_with(".py") && !hidden.contains(path);
+    let shown = tree.iter().filter(|(path, _)| is_shown(path));
+    let texts = shown.filter_map(|(path, bytes)| Some((path.as_str(), std::str::from_utf8(bytes).ok()?)));
+    let mut texts: BTreeMap<&str, &str> = texts.collect();
+    texts.insert(&one.target, mask);
+    serde_json::to_vec(&graph(&one.target, &texts))
+        .map_err(|error| Error::internal("cannot encode a graph").with_source(error))
 }
 
 fn without_code(slug: &RepoSlug) -> Error {
@@ -123,8 +138,8 @@ fn check(one: &RecubeInstance, original: &[u8], masked: &str) -> Result<()> {
         .with_hint("`gistmill verify` says what was changed; copy the dataset again"))
 }
 
-/// Targets and hidden files of the trees.
-fn trees(dataset: &Dataset, instances: &[RecubeInstance]) -> Result<Trees> {
+/// Targets and hidden files of the trees; with `code` all Python files too.
+fn trees(dataset: &Dataset, instances: &[RecubeInstance], code: bool) -> Result<Trees> {
     let mut wanted: BTreeMap<&RepoSlug, BTreeSet<&str>> = BTreeMap::new();
     for one in instances {
         let files = wanted.entry(&one.head.slug).or_default();
@@ -135,7 +150,9 @@ fn trees(dataset: &Dataset, instances: &[RecubeInstance]) -> Result<Trees> {
         if !dataset.folder()?.has_file(Path::new(&trees::place(slug))) {
             continue;
         }
-        let read = trees::bytes(dataset, slug.as_str(), |path| files.contains(path))?;
+        let read = trees::bytes(dataset, slug.as_str(), |path| {
+            files.contains(path) || code && path.ends_with(".py")
+        })?;
         trees.extend(read.map(|read| (slug.clone(), read.into_iter().collect())));
     }
     Ok(trees)

@@ -55,6 +55,7 @@ pub enum Detail {
     ShadowsName,
     NotTheOriginal,
     HardCoded,
+    ImportsCopy,
     #[serde(untagged)]
     Run(RunDifference),
 }
@@ -79,11 +80,13 @@ pub enum Violation {
     NotTheOriginal,
     /// With other input it does not show what the command shows in the repository.
     HardCoded,
+    /// Of masked files: it imports a module in which the original can be read.
+    ImportsCopy,
 }
 
 impl Violation {
     /// All of them, in the order in which they decide.
-    pub const ALL: [Violation; 8] = [
+    pub const ALL: [Violation; 9] = [
         Violation::RegistersRepositoryModule,
         Violation::NeutralizedTest,
         Violation::RegistersPlugin,
@@ -92,6 +95,7 @@ impl Violation {
         Violation::ShadowsName,
         Violation::NotTheOriginal,
         Violation::HardCoded,
+        Violation::ImportsCopy,
     ];
 
     /// What a finding counts as. None where it is no violation.
@@ -269,6 +273,7 @@ fn forbidden(
         Violation::ShadowsName => Detail::ShadowsName,
         Violation::NotTheOriginal => Detail::NotTheOriginal,
         Violation::HardCoded => Detail::HardCoded,
+        Violation::ImportsCopy => Detail::ImportsCopy,
     };
     (seen.contains(&violation) && !allowed.contains(&violation)).then_some((ErrorClass::Violation, detail))
 }

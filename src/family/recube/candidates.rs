@@ -99,6 +99,8 @@ pub struct JudgingGroup {
     pub way: Way,
     /// Lines at which functions of the target begin that it calls.
     pub called: BTreeSet<u32>,
+    /// Lines of the target that it runs in functions; those of `called` where lines are not known.
+    pub lines: BTreeSet<u32>,
 }
 
 /// All candidates of a repository: their rows, by path, and those that are kept, in the order of their ranks.
@@ -237,6 +239,7 @@ fn judging(
             reason,
             way: way(&reach.entries, test_roots),
             called: reach.called.clone(),
+            lines: reach.exercise.lines.clone(),
         })
     };
     chosen.into_iter().filter_map(judging).collect()

@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use ruff_python_ast::comparable::ComparableStmt;
+use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
+use ruff_python_ast::{Expr, Stmt};
 
 use super::mask::{functions, without_docstring};
+use super::surface::{absolute, joined, module_name};
 use crate::score::text::parse;
 
 /// Shorter bodies are alike by chance.
@@ -52,6 +55,104 @@ impl Bodies {
     }
 }
 
+/// Whether a file of an environment is one that the repository's code does not import: pip's, which carries packages whole.
+pub fn is_apart(path: &str) -> bool {
+    path.contains("/site-packages/pip/")
+}
+
+/// The modules in which the original of a target can be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Copies {
+    /// What relative imports of the target start from.
+    package: Vec<String>,
+    /// Modules of the tree.
+    own: BTreeSet<String>,
+    /// Modules of the environment: whoever imports a package of one has it at hand.
+    installed: BTreeSet<String>,
+}
+
+impl Copies {
+    /// By the files that an instance names as `leaks`; `paths` are the Python files of the tree.
+    pub fn of(target: &str, leaks: &[String], paths: &BTreeSet<&str>) -> Self {
+        let module = module_name(target, paths);
+        let mut package: Vec<String> = module.split('.').map(str::to_owned).collect();
+        if !target.ends_with("__init__.py") {
+            package.pop();
+        }
+        let mut copies = Copies { package, ..Copies::default() };
+        for path in leaks {
+            match path.split_once("/site-packages/") {
+                Some((_, inside)) => {
+                    let name = inside.strip_suffix(".py").unwrap_or(inside).replace('/', ".");
+                    copies.installed.insert(name.strip_suffix(".__init__").unwrap_or(&name).to_owned());
+                }
+                None => drop(copies.own.insert(module_name(path, paths))),
+            }
+        }
+        copies
+    }
+
+    /// Names of such modules that a submission imports, or has as texts, and the original does not.
+    pub fn imported(&self, submission: &str, original: &str) -> Vec<String> {
+        if self.own.is_empty() && self.installed.is_empty() {
+            return Vec::new();
+        }
+        let known = self.named(original);
+        self.named(submission).into_iter().filter(|name| !known.contains(name)).collect()
+    }
+
+    fn named(&self, text: &str) -> BTreeSet<String> {
+        let read = parse(text, |parsed| {
+            let mut reading = Named { copies: self, found: BTreeSet::new() };
+            parsed.body.iter().for_each(|statement| reading.visit_stmt(statement));
+            reading.found
+        });
+        read.unwrap_or_default()
+    }
+
+    fn has(&self, module: &str) -> bool {
+        let is_above = |copy: &String| copy.strip_prefix(module).is_some_and(|rest| rest.starts_with('.'));
+        self.own.contains(module) || self.installed.contains(module) || self.installed.iter().any(is_above)
+    }
+}
+
+struct Named<'a> {
+    copies: &'a Copies,
+    found: BTreeSet<String>,
+}
+
+impl Named<'_> {
+    fn note(&mut self, module: &str) {
+        if self.copies.has(module) {
+            self.found.insert(module.to_owned());
+        }
+    }
+}
+
+impl<'a> Visitor<'a> for Named<'_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        match statement {
+            Stmt::Import(import) => import.names.iter().for_each(|alias| self.note(&alias.name)),
+            Stmt::ImportFrom(import) => {
+                let module = absolute(&self.copies.package, import);
+                self.note(&module);
+                import.names.iter().for_each(|alias| self.note(&joined(&module, &alias.name)));
+            }
+            _ => walk_stmt(self, statement),
+        }
+    }
+
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        // `import_module` takes a text.
+        if let Expr::StringLiteral(text) = expression
+            && text.value.to_str().contains('.')
+        {
+            self.note(text.value.to_str());
+        }
+        walk_expr(self, expression);
+    }
+}
+
 /// Names after `def`.
 fn defined(text: &str) -> BTreeSet<&str> {
     let lines = text.lines().map(str::trim_start);
@@ -66,6 +167,31 @@ mod tests {
 
     fn function(name: &str, start: u32) -> String {
         format!("def {name}(a):\n    '''Doc.'''\n    b = a + {start}\n    c = b * 2\n    return c\n")
+    }
+
+    #[test]
+    fn imports_of_copies_are_named_unless_the_original_has_them() {
+        let leaks = ["src/shop/_old.py", "venv/lib/python3.12/site-packages/pip/_vendor/shop/core.py"];
+        let leaks: Vec<String> = leaks.map(str::to_owned).into();
+        let paths = BTreeSet::from(["src/shop/__init__.py", "src/shop/_old.py", "src/shop/core.py"]);
+        let copies = Copies::of("src/shop/core.py", &leaks, &paths);
+        for (text, expected) in [
+            ("from . import _old", &["shop._old"][..]),
+            ("def f():\n    from ._old import f as g\n    return g()", &["shop._old"]),
+            ("import shop._old as core", &["shop._old"]),
+            ("from pip._vendor import shop", &["pip._vendor", "pip._vendor.shop"]),
+            ("import pip", &["pip"]),
+            (
+                "m = __import__('importlib').import_module('pip._vendor.shop.core')",
+                &["pip._vendor.shop.core"],
+            ),
+            ("import shop, _old, pipes\nfrom shop import other\nx = 'pip'\n", &[]),
+        ] {
+            assert_eq!(copies.imported(text, "import os"), expected, "{text}");
+        }
+        assert_eq!(copies.imported("import pip", "def f():\n    import pip"), Vec::<String>::new());
+        assert_eq!(Copies::default().imported("import pip", ""), Vec::<String>::new());
+        assert!(is_apart(&leaks[1]) && !is_apart("venv/lib/python3.12/site-packages/pipx/a.py"));
     }
 
     #[test]

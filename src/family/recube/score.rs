@@ -15,6 +15,8 @@ pub enum Class {
     NoFile,
     /// The file is not Python that can be read; nothing is run.
     NotReadable,
+    /// It imports a copy of the original; nothing it passes counts.
+    Violation,
     /// No case ran.
     NotCollected,
     /// A group took too long; what had passed counts.
@@ -49,7 +51,7 @@ pub struct Scored {
 impl Scored {
     /// Cases that passed, of how many, among those for which a condition holds.
     pub fn passed(&self, counts: impl Fn(&ScoredCase) -> bool) -> (u32, u32) {
-        let ran = !matches!(self.class, Class::NoFile | Class::NotReadable);
+        let ran = !matches!(self.class, Class::NoFile | Class::NotReadable | Class::Violation);
         let counted = self.cases.iter().filter(|case| counts(case));
         counted.fold((0, 0), |(passed, all), case| {
             (passed + u32::from(ran && case.outcome == Some(Outcome::Passed)), all + 1)
@@ -145,7 +147,7 @@ fn published_overall(one: &Scored) -> (u32, u32) {
         Class::NoFile | Class::NotReadable | Class::NotCollected | Class::TimedOut => {
             (0, one.cases.len() as u32)
         }
-        Class::Crashed | Class::Lost | Class::Ran => {
+        Class::Violation | Class::Crashed | Class::Lost | Class::Ran => {
             let passed = ended(Outcome::Passed);
             (passed, passed + ended(Outcome::Failed))
         }

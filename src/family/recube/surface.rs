@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
-use ruff_python_ast::{Expr, Stmt};
+use ruff_python_ast::{Expr, Stmt, StmtImportFrom};
 
 use crate::record::trace::is_test_path;
 use crate::score::text::parse;
@@ -66,12 +66,20 @@ pub fn surface(target: &str, files: &BTreeMap<&str, FileNames>, test_roots: &[St
     others.flat_map(|(_, file)| file.taken(&module, own)).map(str::to_owned).collect()
 }
 
-fn joined(source: &str, name: &str) -> String {
+/// The module of a `from`, by its whole name, in a file of a package.
+pub(super) fn absolute(package: &[String], import: &StmtImportFrom) -> String {
+    let up = (import.level as usize).saturating_sub(1);
+    let depth = package.len().saturating_sub(up);
+    let base = if import.level > 0 { package[..depth].join(".") } else { String::new() };
+    import.module.as_ref().map_or_else(|| base.clone(), |name| joined(&base, name))
+}
+
+pub(super) fn joined(source: &str, name: &str) -> String {
     if source.is_empty() { name.to_owned() } else { format!("{source}.{name}") }
 }
 
 /// The dotted name of a file: its folders from the first of an unbroken chain with `__init__.py`.
-fn module_name(path: &str, paths: &BTreeSet<&str>) -> String {
+pub(super) fn module_name(path: &str, paths: &BTreeSet<&str>) -> String {
     let mut folders: Vec<&str> = path.split('/').collect();
     let stem = folders.pop().and_then(|name| name.strip_suffix(".py")).unwrap_or_default();
     let is_package = |depth: &usize| paths.contains(&*format!("{}/__init__.py", folders[..*depth].join("/")));
@@ -100,10 +108,7 @@ impl<'a> Visitor<'a> for Reading {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             Stmt::ImportFrom(import) => {
-                let up = (import.level as usize).saturating_sub(1);
-                let depth = self.package.len().saturating_sub(up);
-                let base = if import.level > 0 { self.package[..depth].join(".") } else { String::new() };
-                let source = import.module.as_ref().map_or_else(|| base.clone(), |name| joined(&base, name));
+                let source = absolute(&self.package, import);
                 for alias in &import.names {
                     let (name, given) =
                         (alias.name.to_string(), alias.asname.as_ref().unwrap_or(&alias.name));

@@ -10,7 +10,7 @@ use crate::beneath::{Folder, Kind};
 use crate::config::OutsideTests;
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{GroupCalls, Reached, Target, candidates};
-use crate::family::recube::leaks::Bodies;
+use crate::family::recube::leaks::{Bodies, is_apart};
 use crate::family::recube::mask::{LONGEST, text_of_target};
 use crate::family::recube::{flags, scope};
 use crate::family::sample::Choice;
@@ -262,6 +262,24 @@ impl Repository<'_> {
         self.repo.outside.as_ref()?.given.kinds.get(target)?.get(&group.function).copied()
     }
 
+    /// Refuses scopes without a Python file of the tree, all at once, before anything long starts.
+    pub(super) fn check_scopes(&self, prepared: &Prepared) -> Result<()> {
+        let entries = if self.repo.scopes.is_empty() {
+            Vec::new()
+        } else {
+            Folder::open(&prepared.lab.built.tree)?.walk()?
+        };
+        let paths = entries.iter().filter_map(|entry| entry.path.to_str());
+        let paths: Vec<&str> = paths.filter(|path| path.ends_with(".py")).collect();
+        let empty = self.repo.scopes.iter().filter(|scope| scope::files(scope, &paths).is_empty());
+        let names: Vec<&str> = empty.map(|scope| scope.name.as_str()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let message = format!("{}: no Python file of the tree is in {}", self.repo.slug, names.join(", "));
+        Err(Error::repository(message).with_hint("change the `paths` of these [[repo.scope]]"))
+    }
+
     /// The target of each test file of tests from outside. Says which tests are classified and not there.
     pub(super) fn written_for(&self, prepared: &Prepared) -> Result<BTreeMap<String, String>> {
         let Some(outside) = &self.repo.outside else { return Ok(BTreeMap::new()) };
@@ -339,9 +357,15 @@ impl Repository<'_> {
             let original = text_of_target(bytes).unwrap_or_default();
             let place =
                 Place { lab: &prepared.lab, cache: self.pipeline.cache, target: file, byte_code: &byte_code };
-            let candidate = Candidate { place, original, target, groups: &selection.groups, bounds: config };
-            let one = candidate.gate(&mut runs)?;
-            let leaks = if one.is_ok() { tree.leaks(file, original, &venv) } else { Vec::new() };
+            let seed = self.pipeline.config.dataset.seed;
+            let candidate =
+                Candidate { place, original, target, groups: &selection.groups, bounds: config, seed };
+            let leaks = tree.leaks(file, original, &venv);
+            let needed = leaks.iter().find(|path| venv.contains_key(*path) && !is_apart(path));
+            let one = match needed {
+                Some(copy) => Err((TargetCause::Leaks, format!("{copy} has its bodies"))),
+                None => candidate.gate(&mut runs)?,
+            };
             let published = |gated: Gated| {
                 let scopes = selection.scopes.iter().filter(|scope| scope.targets.contains(file));
                 let shown = |scope| Published { target, file, bytes, leaks: &leaks, scope };
@@ -377,6 +401,7 @@ impl Repository<'_> {
             large: scope.large,
             noticed_functions: gated.noticed_functions,
             unnoticed: gated.unnoticed.clone(),
+            mutants: gated.mutants,
             masked: target.masked.text.clone(),
             masked_sha256: sha256_hex(target.masked.text.as_bytes()),
             original_sha256: sha256_hex(bytes),

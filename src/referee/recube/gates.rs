@@ -7,6 +7,7 @@ use super::{Place, Runs, Shown};
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{JudgingGroup, Target};
 use crate::family::recube::mask::{Cut, Function, mask};
+use crate::family::recube::mutants::mutants;
 use crate::record::collected::Group;
 use crate::record::recube::{Bounds, InstanceCase, TargetCause};
 
@@ -21,6 +22,8 @@ pub(crate) struct Candidate<'a> {
     /// Chosen groups by ID, and those of their cases that passed.
     pub(crate) groups: &'a BTreeMap<String, (Group, Vec<String>)>,
     pub(crate) bounds: &'a Bounds,
+    /// By which small mutants are chosen.
+    pub(crate) seed: u64,
 }
 
 /// What is known after the gates.
@@ -29,6 +32,8 @@ pub(crate) struct Gated {
     pub(crate) noticed_functions: u64,
     /// Functions with a body that all cases pass without.
     pub(crate) unnoticed: Vec<String>,
+    /// Small mutants that the cases notice, of all that were made.
+    pub(crate) mutants: (u64, u64),
 }
 
 /// Why it is not published, with its evidence.
@@ -68,16 +73,34 @@ impl Candidate<'_> {
             };
             if is_noticed {
                 noticed += 1;
-            } else {
+            } else if !unnoticed.contains(&function.name) {
+                // The setter of a property has the name of its getter.
                 unnoticed.push(function.name.clone());
             }
         }
-        let bodies = noticed + unnoticed.len() as u64;
+        let bodies = self.bodies().count() as u64;
         if 2 * noticed < bodies && self.bounds.require_noticed {
             let why = format!("the cases notice {noticed} of {bodies} bodies");
             return Ok(Err((TargetCause::BodiesUnnoticed, why)));
         }
-        Ok(Ok(Gated { cases, noticed_functions: noticed, unnoticed }))
+        let mutants = self.mutants((&left, &cases), runs)?;
+        Ok(Ok(Gated { cases, noticed_functions: noticed, unnoticed, mutants }))
+    }
+
+    /// How many small mutants some case does not pass with, of all that were made.
+    fn mutants(
+        &self,
+        (groups, cases): (&[(&JudgingGroup, &Group)], &[InstanceCase]),
+        runs: &mut Runs,
+    ) -> Result<(u64, u64)> {
+        let lines: BTreeSet<u32> = groups.iter().flat_map(|(judging, _)| &judging.lines).copied().collect();
+        let most = self.bounds.mutants as usize;
+        let made = mutants(self.original, (self.seed, self.place.target), &lines, most);
+        let mut noticed = 0;
+        for mutant in &made {
+            noticed += u64::from(self.notices(&mutant.text, mutant.line, (groups, cases), runs)?);
+        }
+        Ok((noticed, made.len() as u64))
     }
 
     /// The functions with a body, by their places.

@@ -3,6 +3,7 @@
 use super::{Place, Runs, Shown};
 use crate::error::Result;
 use crate::family::recube::answer::patched;
+use crate::family::recube::leaks::Copies;
 use crate::family::recube::mask::{Cut, Function, NotMaskable, left_masked, mask, text_of_target};
 use crate::family::recube::score::{Class, ScoredCase};
 use crate::record::collected::Group;
@@ -33,6 +34,10 @@ pub(crate) struct Instance<'a> {
     pub(crate) cases: &'a [InstanceCase],
     /// Their groups.
     pub(crate) groups: &'a [Group],
+    /// Where the original can be read.
+    pub(crate) copies: &'a Copies,
+    /// Whether importing a copy is noted and changes nothing.
+    pub(crate) allows_copies: bool,
 }
 
 impl Instance<'_> {
@@ -63,7 +68,15 @@ impl Instance<'_> {
         };
         let left_masked = left_masked(text, self.functions);
         flags.extend((!left_masked.is_empty()).then(|| "left-masked".to_owned()));
-        Ok(Judged { flags, left_masked, ..self.run(text.as_bytes(), attempts, runs)? })
+        let copies = self.copies.imported(text, self.original);
+        flags.extend((!copies.is_empty()).then(|| "imports-copy".to_owned()));
+        let judged = self.run(text.as_bytes(), attempts, runs)?;
+        let judged = Judged { flags, left_masked, ..judged };
+        if copies.is_empty() || self.allows_copies || judged.class == Class::Lost {
+            return Ok(judged);
+        }
+        let why = format!("imports {}, which has the original", copies.join(", "));
+        Ok(Judged { class: Class::Violation, detail: Some(why), ..judged })
     }
 
     /// The file of a submission: as it is, or as its patch makes it of the masked file, or of the original.

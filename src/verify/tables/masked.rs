@@ -82,7 +82,7 @@ fn not_looked_at(found: &mut Compared) {
         "attempts.parquet: outcomes, observations and durations",
         "traces.parquet: how often, in which order and in which lines",
         "targets.parquet: evidence, ranks, and what was measured of files that are not masked",
-        "instances: called_functions, noticed_functions, reached_by, callers, trace_calls, what is installed of leaks, hidden_files but for tests",
+        "instances: called_functions, noticed_functions, mutation_score, reached_by, callers, trace_calls, what is installed of leaks, hidden_files but for tests",
         "instance_cases: kind, reason and entry, but for the kind of a reason; cases that the gates took, but for those that a run shows",
         "contexts.parquet: that a context has the mask and not the original",
         "environments/: Dockerfiles, what was built with, and other files beside requirements.lock",
@@ -247,7 +247,10 @@ impl Tables<'_> {
         one.published_leak = published_leak(original).map(str::to_owned);
         let names: BTreeSet<&str> = with_body().map(|one| one.name.as_str()).collect();
         let unknown = one.unnoticed.iter().any(|name| !names.contains(name.as_str()));
-        if unknown || one.noticed_functions + one.unnoticed.len() as u64 != one.masked_functions {
+        // Functions of one name are in it once.
+        let unnoticed = with_body().filter(|function| one.unnoticed.contains(&function.name)).count() as u64;
+        let too_few = one.noticed_functions + unnoticed < one.masked_functions;
+        if unknown || too_few || one.noticed_functions + one.unnoticed.len() as u64 > one.masked_functions {
             found.wrong(
                 INSTANCES,
                 &id,

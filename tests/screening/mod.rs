@@ -5,16 +5,13 @@
 //! same each time. `GISTMILL_TEST_QUIET=1` says that the machine has nothing else to do: then the groups that want the
 //! processor for themselves must be found out as well.
 
-#[path = "../common/mod.rs"]
-#[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
-mod common;
 mod labels;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
-use common::dataset::{Dataset, text};
-use common::{Bench, Running};
+use crate::common::dataset::{Dataset, text};
+use crate::common::{Bench, Running};
 use gistmill::record::verdict::{Cause, Dimension};
 use labels::{KEPT, Labels};
 
@@ -74,7 +71,7 @@ fn bench() -> Bench {
     let best_before = now.as_secs() / (24 * 60 * 60) + DAYS_UNTIL_BEST_BEFORE;
     let file = bench.path().join("trees").join(TREE).join("inventory/data/best_before.txt");
     std::fs::write(&file, format!("{best_before}\n")).expect("the day can be written");
-    common::date(&file);
+    crate::common::date(&file);
     bench
 }
 

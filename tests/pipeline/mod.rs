@@ -1,8 +1,5 @@
 //! End-to-end tests: the real program on small real trees, judged by what it wrote.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod cheats;
 mod codetaste;
 mod collection;
