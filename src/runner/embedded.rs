@@ -48,6 +48,7 @@ const FILES: &[(&str, &str)] = python_files![
     "tracer.py",
     "tree_files.py",
     "tree_state.py",
+    "warm.py",
     "watch.py",
 ];
 

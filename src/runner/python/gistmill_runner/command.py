@@ -8,16 +8,30 @@ from importlib.machinery import BuiltinImporter, SourceFileLoader
 _ABSOLUTE = sys.version_info >= (3, 9)
 
 
-def run(entry, root, probe, ended):
-    """Run a command in its surroundings. Gives its exit status; `ended` is called when the command's own code is over."""
-    os.environ.update(entry.get("env") or {})
+def run(entry, root, probe, ended, go=None):
+    """Run a command in its surroundings. Gives its exit status; `ended` is called when the command's own code is over.
+    `go` is what `surround` gave, where that was called before."""
+    if go is None:
+        os.environ.update(entry.get("env") or {})
     _give(entry.get("given") or {}, root)
     _standard_input(entry.get("stdin"), root)
     os.chdir(os.path.join(root, entry.get("cwd") or ""))
+    if go is None:
+        _become_main()
     what = entry["command"]
+    return _to_its_end(go or (lambda: (_prepared(what) if probe is None else _probed(what, root, probe))()), ended)
+
+
+def surround(entry, root):
+    """Give this process the variables, folder, arguments and main module of a command. Returns what runs it."""
+    os.environ.update(entry.get("env") or {})
+    os.chdir(os.path.join(root, entry.get("cwd") or ""))
     _become_main()
-    prepare = {"script": _script, "module": _module, "console": _console, "code": _code}[what["kind"]]
-    return _to_its_end(lambda: (prepare(what) if probe is None else _probed(what, root, probe))(), ended)
+    return _prepared(entry["command"])
+
+
+def _prepared(what):
+    return {"script": _script, "module": _module, "console": _console, "code": _code}[what["kind"]](what)
 
 
 def _give(files, root):

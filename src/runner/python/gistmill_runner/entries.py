@@ -1,5 +1,6 @@
 """Entries: commands of the repository that are no tests. Each attempt is a fork of an interpreter that has imported nothing
-of the repository and no pytest; it becomes what Python is when the command starts it, and ends as Python ends.
+of the repository and no pytest; it becomes what Python is when the command starts it, and ends as Python ends. Of several
+attempts the later ones are forks of an interpreter that has imported what the first one imported of others (see `warm`).
 
 The levels are those of test files. What a command shows is read by the process below it, which runs no code of the
 repository: nothing that the command does to its own memory or descriptors changes what is reported.
@@ -18,10 +19,10 @@ from os import _exit, fstat, ftruncate, lseek, pread
 from resource import RUSAGE_CHILDREN, getrusage
 from time import monotonic_ns
 
-from . import children, command, network, tree_state
+from . import children, command, network, tree_state, warm
 from .descriptors import move_up
 from .isolate import become_expendable, hide_memory
-from .protocol import clean, encode
+from .protocol import clean, encode, loads
 from .server import EXIT_INTERNAL_ERROR
 from .shared import GroupReport
 from .watch import FileWatcher, ImportWatcher
@@ -30,6 +31,8 @@ _OUTPUT_LIMIT = 1 << 20
 _MESSAGE_LIMIT = 4000
 _NAME = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 _INPUT, _TERMINAL = 1, 2
+# What importing ahead may take, and the fork of an attempt.
+_PATIENCE_NS = 5_000_000_000
 _WANTS = {_INPUT: "input", _TERMINAL: "terminal"}
 _PACKAGE = __name__.partition(".")[0]
 _SAID = tuple('["%s",' % kind for kind in ("trace", "execution", "connections", "imports", "opened"))
@@ -90,6 +93,10 @@ class Entries:
         self.streams = [_memory(name) for name in ("stdout", "stderr")]
         self.asked = mmap(-1, 1)
         self.followed = None
+        self.place = mmap(-1, 8)
+        # The entry that there is a warm process for, that process, and what its first attempt has to show.
+        self.index = self.warm = self.expected = None
+        self.cold = set()
         self.before = tree_state.state(self.root)
 
     def items(self):
@@ -114,17 +121,21 @@ class Entries:
         server = self.server
         self.report.reset()
         self.asked[0] = 0
-        for stream in self.streams:
-            lseek(stream, 0, 0)
-            ftruncate(stream, 0)
+        self._empty()
         (index,) = request["items"]
         entry = self.entries[index]
+        if index != self.index:
+            self._cool()
         spared = set() if children.none_left() else children.living()
         random_state = server.reseed.before_fork()
         used, start = _processor_seconds(), monotonic_ns()
-        pid = server.fork()
+        pid = self.warm and self.warm.attempt(start + _PATIENCE_NS)
+        if self.warm and pid is None:
+            self._cool(index)
+        is_warm, can_warm = pid is not None, pid is None and self._can_warm(request, index)
+        pid = server.fork() if pid is None else pid
         if pid == 0:
-            return self._become(entry, random_state, not request.get("untraced"))
+            return self._become(entry, random_state, not request.get("untraced"), can_warm)
         limits = [int(request[name]) for name in ("case_timeout_ms", "group_timeout_ms") if request.get(name)]
         deadline = start + min(limits) * 1_000_000 if limits else None
         status, memory = children.measured_wait(pid, lambda: deadline)
@@ -134,34 +145,78 @@ class Entries:
         leftover = 0 if children.none_left() else children.kill_leftovers(spared)
         duration = (monotonic_ns() - start) / 1e6
         exit = {"kind": "timed_out", "scope": "case", "index": index} if is_late else children.exit_of(status)
-        self._answer((index, entry), exit, pid, leftover, (duration, _processor_seconds() - used, memory))
+        used = _processor_seconds() - used
+        answer, modules = self._answer((index, entry), exit, pid, duration)
+        if is_warm and self.expected not in (None, shown(answer)):
+            self._cool(index)
+            server.channel.send("again")
+            return None
+        self.expected = None
+        if can_warm:
+            attempt = self._warm(index, modules, shown(answer))
+            if attempt is not None:
+                return attempt
+        server.channel.send(
+            "group_done",
+            **answer,
+            leftover=leftover,
+            duration_ms=round(duration, 3),
+            processor_ms=round(used * 1000, 3),
+            memory_bytes=memory,
+        )
         return None
 
-    def _answer(self, what, exit, pid, leftover, usage):
-        duration, used, memory = usage
-        report, raw_output = self.report.text(), ""
+    def _empty(self):
+        for stream in self.streams:
+            lseek(stream, 0, 0)
+            ftruncate(stream, 0)
+
+    def _can_warm(self, request, index):
+        """Whether modules may be imported ahead of the attempts that follow: nobody watches, and the command is the original."""
+        world, server = self.server.hello.get("world") or {}, self.server
+        watched = self.probe or world.get("submission") or server.tracer or server.watcher or server.opened
+        return not watched and index not in self.cold and request.get("repeat", 1) > 1
+
+    def _warm(self, index, modules, expected):
+        """Make the warm process of an entry, where its first attempt said what it imported. Returns, in an attempt that is
+        a fork of that process, what its process is to do."""
+        if modules is None:
+            return self._cool(index)
+        state = self.server.reseed.before_fork()
+        made, attempt = warm.Warm.fork(self.server, lambda link: self._become_warm(index, modules, state, link))
+        if made is None:
+            return attempt
+        self.index, self.warm, self.expected = index, made, expected
+        if made.answer(monotonic_ns() + _PATIENCE_NS) is None:
+            self._cool(index)
+        return None
+
+    def _cool(self, index=None):
+        """End the warm process; of the entry `index` there will be no other."""
+        if self.warm is not None:
+            self.warm.end()
+        self.index = self.warm = self.expected = None
+        if index is not None:
+            self.cold.add(index)
+
+    def _answer(self, what, exit, pid, duration):
+        """What an attempt showed, in the words of the protocol, and the modules that it imported, where it was asked for them."""
+        report, raw_output, modules = self.report.text(), "", None
         code = exit.get("code")
         if code == EXIT_INTERNAL_ERROR and report and '["internal"' in report:
             pass
         elif code is None:
             raw_output = "".join(_read(stream, self.limit)[0] for stream in self.streams)
         elif report is not None:
+            lines = report.split("\n")
+            modules = warm.modules_of(lines)
             # What it says of itself is what was seen of it, and never how it ended.
-            report = "".join(line + "\n" for line in report.split("\n") if line.startswith(_SAID))
+            report = "".join(line + "\n" for line in lines if line.startswith(_SAID))
             case = self._case(what, code, pid, duration)
             for kind, value in (("case", case), ("end", {"pytest_exit": 0, "pytest_error": None})):
                 report += encode([kind, value]).decode("ascii") + "\n"
             exit = {"kind": "exited", "code": 0}
-        self.server.channel.send(
-            "group_done",
-            report=report,
-            exit=exit,
-            leftover=leftover,
-            raw_output=clean(raw_output)[0],
-            duration_ms=round(duration, 3),
-            processor_ms=round(used * 1000, 3),
-            memory_bytes=memory,
-        )
+        return {"report": report, "exit": exit, "raw_output": clean(raw_output)[0]}, modules
 
     def _case(self, what, code, pid, duration):
         index, entry = what
@@ -183,8 +238,36 @@ class Entries:
 
     # In the process of an attempt.
 
-    def _become(self, entry, random_state, is_traced):
-        """Make ready for the command. Returns what runs it, once nothing of the runner is below it any more."""
+    def _become_warm(self, index, modules, random_state, link):
+        """The warm process. Returns in its forks, which are attempts, as `_become` does."""
+        server, entry, process = self.server, self.entries[index], os.getpid()
+        try:
+            self._leave_server(random_state)
+            self._empty()
+            hide(entry)
+            go = command.surround(entry, self.root)
+            if not warm.import_ahead(modules, self.root):
+                _exit(EXIT_INTERNAL_ERROR)
+            random_state = warm.serve(link, server.reseed, self.place)
+            os.close(link)
+            return self._become(entry, random_state, False, go=go)
+        except BaseException:
+            if os.getpid() != process:
+                self.report.append("internal", traceback.format_exc())
+            _exit(EXIT_INTERNAL_ERROR)
+
+    def _leave_server(self, random_state):
+        children.die_with_parent()
+        self.server.signals.restore()
+        self.server.reseed.after_fork(random_state)
+        self.server.channel.close()
+        hide_memory(False)
+        for number, stream in enumerate(self.streams, 1):
+            os.dup2(stream, number)
+
+    def _become(self, entry, random_state, is_traced, says_modules=False, go=None):
+        """Make ready for the command; `go` runs it where this is a fork of the warm process. Returns what runs it, once
+        nothing of the runner is below it any more."""
         server, process = self.server, os.getpid()
 
         def guarded(function, *arguments):
@@ -197,14 +280,13 @@ class Entries:
 
         def ready():
             os.setsid()
-            children.die_with_parent()
-            server.signals.restore()
-            server.reseed.after_fork(random_state)
-            server.channel.close()
-            hide_memory(False)
+            if go is None:
+                self._leave_server(random_state)
+            else:
+                children.die_with_parent()
+                server.reseed.after_fork(random_state)
+                hide_memory(False)
             become_expendable()
-            for number, stream in enumerate(self.streams, 1):
-                os.dup2(stream, number)
             for descriptor in [*self.streams, server.raw_output]:
                 os.close(descriptor)
             self.connections = network.watch()
@@ -229,22 +311,36 @@ class Entries:
                     self.report.append(kind, seen)
             if self.connections:
                 self.report.append("connections", self.connections)
+            if says_modules:
+                self.report.append("modules", warm.imported(self.known, self.root))
 
         def starts():
             if tracer is not None and tracer.kind == "trace":
                 self.followed = followed.Children(tracer.files.root)
-            hide(entry)
+            if go is None:
+                hide(entry)
+            self.known = set(sys.modules)
             if tracer is not None:
                 tracer.start_group()
 
         if tracer is not None:
             from . import followed
 
-        def go():
+        def run():
             guarded(starts)
-            return command.run(entry, self.root, self.probe, lambda: guarded(ended))
+            return command.run(entry, self.root, self.probe, lambda: guarded(ended), go)
 
-        return go
+        return run
+
+
+def shown(answer):
+    """What of an answer has to be the same again, as a text."""
+    lines = [loads(line.encode("ascii")) for line in (answer["report"] or "").splitlines()]
+    for _, value in lines:
+        if isinstance(value, dict):
+            value.pop("duration_ms", None)
+            value.pop("process_ids", None)
+    return encode([lines, answer["exit"], answer["raw_output"]])
 
 
 def hide(entry):

@@ -260,12 +260,12 @@ class Keeper:
         """Have the level on top do what it is there for, as often as the request says."""
         depth, left = len(self.levels) - 1, request.get("repeat", 1)
         limit = request.get("group_timeout_ms")
+        request["again"] = request["op"] == "run"
         while left:
-            left -= 1
             self._scheduled_as_before()
             deadline = None if limit is None else monotonic() + limit / 1000 + _LATER
             self.levels[depth].link.send(request["op"], content)
-            self._conclude(request, deadline)
+            left -= self._conclude(request, deadline)
             if request["op"] == "run" and self.isolation is not None:
                 self._apart(depth, self.isolation.discard_attempt, is_asked=left > 0)
 
@@ -299,7 +299,8 @@ class Keeper:
         os._exit(0)
 
     def _conclude(self, request, deadline, passes_on=True):
-        """Pass on what the level on top answers. Raises `Gone` when it does not, and `Apart` when it asks for that."""
+        """Pass on what the level on top answers. Gives False where it asks, once, to be asked again. Raises `Gone` when it
+        does not answer, and `Apart` when it asks for that."""
         answers = _ANSWERS[request["op"]]
         depth = len(self.levels) - 1
         while True:
@@ -316,12 +317,14 @@ class Keeper:
                 self._end(depth, "broken", reason=_traceback(content))
             elif kind == "apart" and request["op"] in ("open_directory", "open_file") and not self.is_apart:
                 raise Apart
+            elif kind == "again" and request.pop("again", False):
+                return False
             elif kind not in answers or (not passes_on and not answers[kind]):
                 self._end(depth, "broken", reason="an answer that does not fit")
             elif answers[kind]:
                 if passes_on:
                     self.driver.send(request["id"], kind, content)
-                return
+                return True
             else:
                 try:
                     self._end(depth, kind)
@@ -329,7 +332,7 @@ class Keeper:
                     if gone.kind != kind:
                         raise
                 self.driver.send(request["id"], kind, content)
-                return
+                return True
 
     # Levels and their ends.
 

@@ -284,3 +284,98 @@ print("own")
     driver = start({"data/in.txt": "x"}, world={"entries": [script(path="concise.py")], "submission": "concise.py"})
     shown = case(driver.run(driver.open("entry", text=text), "a"))
     assert shown["stdout"] == "own\n"
+
+
+TOOL = "import os, sys, %s as other\nimport own\nprint(other.__name__ in sys.modules, sys.argv[1:], own.NAME, open('data.txt').read())\n%s\n"
+OTHERS = {
+    "quiet": "",
+    "random": "import random\n",
+    "registers": "import atexit\natexit.register(print, 'at exit')\n",
+    "reads": "import os, sys\nREAD = (sys.argv[1:], os.environ['MODE'], os.getcwd(), sys.modules['__main__'].__file__)\n",
+    "loud": "print('imported')\n",
+    "warns": "import warnings\nwarnings.warn('old')\n",
+    "threads": "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n",
+    "starts": "import subprocess\nPROCESS = subprocess.Popen(['sleep', '60'])\n",
+    "back": "import own\n",
+    "draws": "import os\nDRAWN = os.urandom(8).hex()\n",
+    "process": "import os\nPROCESS = os.getpid()\n",
+}
+
+
+@pytest.fixture
+def attempts(start, tmp_path):
+    """attempts(other, text) makes four attempts of a command that imports a module of others, then runs a text. Gives what
+    they printed, and how often the module was imported."""
+
+    def make(other, text=""):
+        path, noted = tmp_path / "site", tmp_path / "noted"
+        note = "with open(%r, 'a') as file: file.write('%s\\n')\n"
+        write_tree(path, {"other_%s.py" % other: note % (str(noted), "import") + OTHERS[other]})
+        entry = {**script("x", path="tool.py"), "env": {"MODE": "m"}}
+        files = {"tool.py": TOOL % ("other_" + other, text), "own.py": "NAME = __name__\n", "data.txt": "data"}
+        driver = start(files, world={"entries": [entry]}, environment={"PYTHONPATH": str(path)})
+        driver.send("run", items=[driver.open("entry")["items"][0]["index"]], case_timeout_ms=10_000, repeat=4)
+        shown = [case(driver.receive()) for _ in range(4)]
+        return [one["stdout"] + one["stderr"] for one in shown], len(noted.read_text().splitlines())
+
+    return make
+
+
+def prints(text=""):
+    return "True ['x'] own data\n" + text
+
+
+@pytest.mark.parametrize("other, text, more", [
+    ("quiet", "", ""),
+    ("registers", "", "at exit\n"),
+    ("reads", "print(other.READ[:2], other.READ[2] == os.getcwd(), other.READ[3] == __file__)", "(['x'], 'm') True True\n"),
+    ("quiet", "import threading; threading.Thread(target=print, args=('thread',)).start()", "thread\n"),
+    ("quiet", "sys.stdout.flush(); os._exit(0)", ""),
+])
+def test_what_others_import_is_imported_ahead(attempts, other, text, more):
+    shown, imports = attempts(other, text)
+    # In the first attempt and ahead of the three others, unless the first one cannot say what it imported.
+    assert (shown, imports) == ([prints(more)] * 4, 4 if "_exit" in text else 2)
+
+
+@pytest.mark.parametrize("other, more", [
+    ("loud", None), ("warns", None), ("threads", ""), ("starts", ""), ("back", ""),
+])
+def test_what_an_import_does_beside_that_is_done_in_each_attempt(attempts, other, more):
+    shown, imports = attempts(other)
+    assert (len(set(shown)), imports) == (1, 5)
+    assert more is None or shown[0] == prints(more)
+
+
+def test_what_is_drawn_while_importing_differs_between_attempts(attempts):
+    shown, imports = attempts("draws", "print(other.DRAWN)")
+    assert (len(set(shown)), imports) == (4, 5)
+    shown, imports = attempts("process", "print(other.PROCESS == os.getpid())")
+    assert (set(shown), imports) == ({prints("True\n")}, 5 + 5)
+
+
+def test_a_command_that_looks_for_a_module_finds_it_only_when_it_imports_it(attempts):
+    text = "import importlib; print(hasattr(importlib, 'util'), 'csv' in sys.modules)"
+    shown, imports = attempts("quiet", text)
+    assert (set(shown), imports) == ({prints("False False\n")}, 2)
+    shown, imports = attempts("quiet", text + "; import csv")
+    assert (set(shown), imports) == ({prints("False False\n")}, 2 + 5)
+
+
+def test_chance_is_new_in_each_attempt(attempts, tmp_path):
+    text = "import random\nwith open(%r, 'a') as file: file.write('%%r\\n' %% random.random())" % str(tmp_path / "drawn")
+    shown, imports = attempts("random", text)
+    assert (set(shown), imports) == ({prints()}, 2)
+    assert len(set((tmp_path / "drawn").read_text().split())) == 4
+
+
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSTOP"])
+def test_a_command_that_ends_what_it_is_a_fork_of_harms_nothing(attempts, signal):
+    text = """
+import signal
+for one in open("/proc/%%d/task/%%d/children" %% (os.getppid(), os.getppid())).read().split():
+    if int(one) != os.getpid():
+        os.kill(int(one), signal.%s)""" % signal
+    shown, imports = attempts("quiet", text)
+    # The second attempt is a fork of it; there is none for the others.
+    assert (set(shown), imports) == ({prints()}, 4)
