@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
-use ruff_python_ast::{Expr, ExprCall, Stmt, StmtClassDef, StmtFunctionDef, StmtImport, StmtImportFrom};
+use ruff_python_ast::{AnyParameterRef, Expr, ExprCall, Stmt, StmtClassDef, StmtFunctionDef, StmtImport, StmtImportFrom};
 use serde::Serialize;
 
 use super::similar::similar;
@@ -290,7 +290,7 @@ impl FileNames {
                     self.defined.insert(name, true);
                 }
                 Stmt::Import(_) | Stmt::ImportFrom(_) => {
-                    Imports { names: self, package }.visit_stmt(statement)
+                    Imports { names: self, package }.visit_stmt(statement);
                 }
                 _ => tree::bodies(statement).into_iter().for_each(|inner| self.read(inner, prefix, package)),
             }
@@ -419,7 +419,7 @@ impl<'a> Reading<'a> {
 
     fn function(&mut self, function: &'a StmtFunctionDef, statement: &'a Stmt) {
         function.decorator_list.iter().for_each(|decorator| self.visit_expr(&decorator.expression));
-        let defaults = function.parameters.iter().filter_map(|one| one.default());
+        let defaults = function.parameters.iter().filter_map(AnyParameterRef::default);
         defaults.for_each(|default| self.visit_expr(default));
         if self.function.is_some() {
             return self.visit_body(&function.body);

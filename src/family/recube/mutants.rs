@@ -46,7 +46,9 @@ pub fn mutants(
             line: 0,
             all: Vec::new(),
         };
-        functions(parsed.body).into_iter().for_each(|(_, function)| found.function(function));
+        for (_, function) in functions(parsed.body) {
+            found.function(function);
+        }
         found.all
     })
     .unwrap_or_default();
@@ -239,7 +241,7 @@ mod tests {
         let lines: Vec<u32> = all(text, &[8], 99).iter().map(|one| one.line).collect();
         assert_eq!(lines, [4, 4]);
         assert_eq!(all(text, &[1, 5, 6, 7, 13], 99), []);
-        let many: String = (0..40).map(|at| format!("    a = {at}\n")).collect();
+        let many = (0..40).map(|at| format!("    a = {at}\n")).collect::<Vec<_>>().concat();
         let text = format!("\u{feff}def f():\n{many}");
         let lines: Vec<u32> = (2..42).collect();
         let first = all(&text, &lines, 5);

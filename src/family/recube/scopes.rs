@@ -88,7 +88,9 @@ impl<'a> Parts<'a> {
             *weights.entry(one).or_default().entry(other).or_default() += weight;
             *weights.entry(other).or_default().entry(one).or_default() += weight;
         };
-        imports.iter().for_each(|((from, to), names)| add(*from, *to, *names));
+        for ((from, to), names) in imports {
+            add(*from, *to, *names);
+        }
         let folder = |at: usize| paths[at].rsplit_once('/').map(|(folder, _)| folder);
         for one in 0..paths.len() {
             (one + 1..paths.len())

@@ -134,7 +134,7 @@ fn circles_of_imports_and_of_bases_end() {
 #[test]
 fn files_that_import_everything_of_each_other_end() {
     let names: Vec<String> = (0..30).map(|number| format!("m{number}")).collect();
-    let stars: String = names.iter().map(|name| format!("from {name} import *\n")).collect();
+    let stars = names.iter().map(|name| format!("from {name} import *\n")).collect::<Vec<_>>().concat();
     let files: Vec<String> = names.iter().map(|name| format!("{name}.py")).collect();
     let text = format!("{stars}missing()\nclass A(missing): pass\n");
     let texts: BTreeMap<&str, &str> = files.iter().map(|file| (file.as_str(), text.as_str())).collect();
