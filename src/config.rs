@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::record::codetaste::Settings;
 use crate::record::entry::Entry;
 use crate::record::family::Family;
-use crate::record::id::{CommitSha, Name, RepoSlug};
+use crate::record::id::{CommitSha, Name, RepoSlug, sha256_hex};
 use crate::record::limits::Timeouts;
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
@@ -198,11 +198,29 @@ pub struct Pair {
     /// The repository; the pair has a slug of its own.
     pub repo: RepoSlug,
     pub base: CommitSha,
-    pub golden: CommitSha,
+    pub golden: Golden,
     pub description: Option<String>,
     pub open_description: Option<String>,
     /// Files with patterns: name and text.
     pub patterns: Vec<(String, String)>,
+}
+
+/// The refactoring of a pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Golden {
+    Commit(CommitSha),
+    /// A unified diff of git's, onto the base.
+    Patch(Vec<u8>),
+}
+
+impl Golden {
+    /// The commit's hash, or that of the patch's text: `sha256:<hex>`.
+    pub fn name(&self) -> String {
+        match self {
+            Golden::Commit(commit) => commit.to_string(),
+            Golden::Patch(text) => format!("sha256:{}", sha256_hex(text)),
+        }
+    }
 }
 
 /// Which commands of a repository are entries.

@@ -25,6 +25,7 @@ mod harbor;
 mod images;
 mod masked;
 mod mini_swe_agent;
+mod names;
 mod prompts;
 pub(crate) mod read;
 mod readme;

@@ -271,5 +271,6 @@ pub(crate) fn facts(lab: &Lab, slug: &RepoSlug) -> HostFacts {
         cpus: std::thread::available_parallelism().map_or(0, usize::from),
         locale: lab.setting.env.get("LC_ALL").cloned().unwrap_or_default(),
         interpreters: build.map(|build| (slug.to_string(), build)).into_iter().collect(),
+        engines: BTreeMap::new(),
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Checked {
     pub id: String,
     /// The side that it is for: as its `metadata.side` says, else the one where it has more matches.
     pub side: Side,
+    /// Whether it is OpenGrep's, and not ast-grep's.
+    pub outside: bool,
     pub base: Found,
     pub golden: Found,
     pub decision: Decision,
@@ -72,7 +74,7 @@ pub(crate) fn check(patterns: &Patterns, base: &Tree, golden: &Tree, changed: &C
     let (mut additive, mut reductive) = (Registered::default(), Registered::default());
     let (mut covered_base, mut covered_golden) = (Lines::default(), Lines::default());
     let mut checked = Vec::new();
-    for (id, side) in patterns.ids() {
+    for ((id, side), (_, document)) in patterns.ids().zip(patterns.documents()) {
         let base = on_base.remove(id).unwrap_or_default();
         let golden = on_golden.remove(id).unwrap_or_default();
         let more = if golden.matches > base.matches { Side::Additive } else { Side::Reductive };
@@ -87,7 +89,8 @@ pub(crate) fn check(patterns: &Patterns, base: &Tree, golden: &Tree, changed: &C
         if decision.refusal.is_none() {
             covered.extend(lines);
         }
-        checked.push(Checked { id: id.to_owned(), side, base, golden, decision });
+        let outside = !is_own(document);
+        checked.push(Checked { id: id.to_owned(), side, outside, base, golden, decision });
     }
     let precision = Precision::of(changed, &covered_base, &covered_golden);
     Ok(Report { patterns: checked, precision })

@@ -23,14 +23,17 @@ mod tree;
 pub mod version;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::beneath::Folder;
 use crate::config::{Repo, SourceSpec};
 use crate::error::{Error, Fault, Result};
 use crate::index::Index;
 use crate::interrupt;
 use crate::record::id::{RepoSlug, hash_parts};
 use crate::record::moment::Moment;
+use crate::record::patch::Patch;
 use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::store::Cache;
 
@@ -96,6 +99,28 @@ pub fn pin(
         Some(tests) => outside::add(&context, &spec.slug, pinned, tests),
         None => Ok(pinned),
     }
+}
+
+/// The tree of a pin with a patch applied, in the cache like any other.
+///
+/// # Errors
+/// IO errors; a path of the patch that the tree has for something else.
+pub(crate) fn patched(pinned: &Pinned, patch: &Patch, cache: &Cache) -> Result<Pinned> {
+    let context = Context { cache, progress: &|_| {}, check: &|address| Ok(address.to_owned()) };
+    let key = ["patched".to_owned(), pinned.tree_sha256.clone(), patch.sha256()];
+    let request = Request { origin: pinned.origin.clone(), key: key.into() };
+    let touched: BTreeSet<&Path> = patch.files().map(|(path, _)| Path::new(path)).collect();
+    let mut kept = tree::entries(&pinned.tree)?;
+    kept.retain(|entry| !touched.contains(entry.path.as_path()));
+    let made = context.find_or_make(&pinned.slug, request, |target| {
+        tree::copy(&Folder::open(&pinned.tree)?, &kept, target)?;
+        for (path, bytes) in patch.files().filter_map(|(path, bytes)| Some((path, bytes?))) {
+            tree::write(target, Path::new(path), bytes, patch.is_executable(path))?;
+        }
+        let pinned_at = Moment::parse(&pinned.pinned_at).map_or(0, Moment::seconds);
+        Ok(Content { commit: format!("sha256:{}", patch.sha256()), pinned_at, notes: pinned.notes.clone() })
+    })?;
+    Ok(Pinned { tag: pinned.tag.clone(), ..made })
 }
 
 /// What a user should know of files in a folder's tree that are named like secrets; none where commits hold the tree.

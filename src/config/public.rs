@@ -77,7 +77,7 @@ fn repo(repo: &Repo) -> Value {
         keys.insert("tests_at".to_owned(), json!(outside.at));
     }
     if let Some(pair) = &repo.pair {
-        keys.insert("pair".to_owned(), json!({ "repo": pair.repo, "golden": pair.golden }));
+        keys.insert("pair".to_owned(), json!({ "repo": pair.repo, "golden": pair.golden.name() }));
     }
     if repo.entries != Entries::default() {
         keys.insert("entries".to_owned(), json!(repo.entries.mode));

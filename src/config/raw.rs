@@ -26,9 +26,10 @@ const RECUBE: [&str; 9] = [
 const CODETASTE: [&str; 7] =
     ["runs", "min_tests", "min_pass_rate", "suite_timeout", "min_patterns", "min_coverage", "mine"];
 /// Keys of a pair: its own, and those that it may set in the place of its repository's.
-const PAIR: [&str; 17] = [
+const PAIR: [&str; 18] = [
     "repo",
     "golden",
+    "patch",
     "commit",
     "description",
     "descriptions",
@@ -187,6 +188,8 @@ pub(super) struct RawPair<'a> {
     /// Its repository by slug.
     pub repo: Text<'a>,
     pub golden: Text<'a>,
+    /// A file in its place.
+    pub patch: Text<'a>,
     pub description: Text<'a>,
     pub descriptions: Text<'a>,
     pub patterns: Texts<'a>,
@@ -478,6 +481,7 @@ fn pair<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawPair<'a> {
         at: section.at,
         repo: section.text("repo", problems),
         golden: section.text("golden", problems),
+        patch: section.text("patch", problems),
         description: section.text("description", problems),
         descriptions: section.text("descriptions", problems),
         patterns: section.text_or_texts("patterns", problems),

@@ -181,7 +181,7 @@ const INSTANCES: &[Entry] = &[
     ("source", "where the repository comes from"),
     ("license", "SPDX expression of the repository's license; null when unsure"),
     ("python", "version of the interpreter"),
-    ("golden_commit", "the commit that is the refactoring: not for agents"),
+    ("golden_commit", "the commit that is the refactoring, or `sha256:` of its patch: not for agents"),
     ("authors_id", "`<owner>__<name>-<base>`, as the authors' files call it"),
     ("language", "`python`"),
     ("tracks", "descriptions that there are: `instructed`, `open`"),
@@ -431,9 +431,11 @@ impl Dataset {
     pub(crate) fn codetaste_instances(&self) -> Result<Vec<CodetasteInstance>> {
         let instances: Vec<CodetasteInstance> = self.lines("instances")?;
         for one in &instances {
-            let commits = [&one.head.commit, &one.golden_commit];
+            let is_hash = |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let is_patch = one.golden_commit.strip_prefix("sha256:").is_some_and(is_hash);
             let is_wrong = RepoSlug::new(&one.head.repo).is_err()
-                || commits.iter().any(|commit| CommitSha::new(commit).is_err());
+                || CommitSha::new(&one.head.commit).is_err()
+                || !is_patch && CommitSha::new(&one.golden_commit).is_err();
             if is_wrong {
                 let id = &one.head.instance_id;
                 return Err(Error::usage(format!("instances.jsonl, {id}: repository or commit is not one"))

@@ -83,7 +83,10 @@ pub(crate) fn tiers(bounds: &TierBounds) -> Tiers {
 fn host(assembled: &Assembled<'_>) -> HostFacts {
     let mut all = assembled.repositories.iter().map(|one| one.record.host.clone());
     let mut first = all.next().unwrap_or_default();
-    first.interpreters.extend(all.flat_map(|one| one.interpreters));
+    for one in all {
+        first.interpreters.extend(one.interpreters);
+        first.engines.extend(one.engines);
+    }
     first
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::read::image;
+use super::names::image;
 use super::{Collection, File, Files, text};
 use crate::error::{Error, Result};
 use crate::record::id::{InstanceId, sha256_hex};

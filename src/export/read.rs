@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::masked::MaskedImages;
+use super::names::image;
 use super::settings::{self, Settings};
 use super::{Collection, Environment, Tools};
 use crate::beneath::Folder;
@@ -20,7 +21,7 @@ use crate::document::units;
 use crate::error::{Error, Result};
 use crate::family::gistify::prompt::Template;
 use crate::family::{Running, Sources};
-use crate::record::id::{RepoSlug, hash_parts};
+use crate::record::id::RepoSlug;
 use crate::record::instance::{Head, Instance};
 use crate::record::prompt::{PromptSettings, Tool};
 use crate::record::task::pytest_settings;
@@ -219,14 +220,6 @@ fn checked_image(image: &str) -> Result<String> {
         return Err(Error::usage(format!("{image:?} is not the name of an image")));
     }
     Ok(image.to_owned())
-}
-
-/// The name of an image that is built from an export. Parts of it are letters and digits, with single separators between.
-pub(super) fn image(slug: &RepoSlug, key: &[&str]) -> String {
-    let name = slug.as_str().to_lowercase();
-    let parts: Vec<&str> =
-        name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()).collect();
-    format!("gistmill-export/{}:{}", parts.join("-"), &hash_parts(key)[..16])
 }
 
 /// Options that keep plugins quiet which would reorder, retry or distribute.

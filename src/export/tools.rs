@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::read::image;
+use super::names::image;
 use super::{Environment, File, Files, script, text};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};

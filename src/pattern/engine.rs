@@ -179,6 +179,11 @@ impl Patterns {
         Patterns::parse(files, &|| Err(Error::usage("these patterns are not ast-grep's")))
     }
 
+    /// The program that runs those of OpenGrep's, with version and SHA-256; none where there are none.
+    pub(crate) fn engine(&self) -> Option<&str> {
+        self.outside.as_ref().map(Outside::engine)
+    }
+
     /// Which files of a tree they look through.
     pub(crate) fn reach(&self) -> Reach {
         if self.outside.is_some() { Reach::All } else { Reach::Python }

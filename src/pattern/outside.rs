@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::family::codetaste::matches::{self, own_name};
 use crate::family::codetaste::score::Side;
 use crate::redact::quote;
-use crate::store::scratch;
+use crate::store::{scratch, sha256_of_file};
 use crate::text;
 
 /// Makes the sandbox that the engine runs in, where one is needed.
@@ -52,6 +52,8 @@ const ARGUMENTS: [&str; 15] = [
 const LIMIT: Duration = Duration::from_mins(20);
 /// Most bytes that it may report.
 const LONGEST_REPORT: u64 = 1 << 30;
+/// Characters of a version.
+const LONGEST_VERSION: usize = 50;
 const HINT: &str = "`pip install semgrep`, or OpenGrep from its release page; what package registries have by the name of \
                     opengrep is something else";
 
@@ -61,11 +63,16 @@ pub(super) struct Outside {
     document: String,
     program: Program,
     backend: Arc<dyn Backend>,
+    /// The program's name, version and SHA-256.
+    engine: String,
 }
 
 /// What is run, and what of this machine it needs to see.
 struct Program {
-    /// As the job sees it.
+    /// As people call it.
+    name: &'static str,
+    /// What is run, on this machine and as the job sees it.
+    file: PathBuf,
     path: String,
     mounts: Vec<Mount>,
     /// What this program needs as a further option.
@@ -113,9 +120,18 @@ impl Outside {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = Program::find(std::env::split_paths(&path))?;
         let document = json!({ "rules": rules }).to_string();
-        let outside = Outside { document, program, backend };
-        outside.report(&Tree::default())?;
+        let mut outside = Outside { document, program, backend, engine: String::new() };
+        let report = outside.report(&Tree::default())?;
+        let version = report["version"].as_str().unwrap_or("of unknown version");
+        let version: String = version.chars().take(LONGEST_VERSION).collect();
+        let (name, hash) = (outside.program.name, sha256_of_file(&outside.program.file)?);
+        outside.engine = format!("{name} {version}, SHA-256 {hash}");
         Ok(outside)
+    }
+
+    /// The program, with version and SHA-256.
+    pub(super) fn engine(&self) -> &str {
+        &self.engine
     }
 
     /// What each pattern matches on a tree; what matches nothing is missing.
@@ -240,12 +256,14 @@ impl Program {
     }
 
     /// A program as it is; in the place of Semgrep's script the program that this would start.
-    fn native(name: &str, file: &Path) -> Option<Self> {
+    fn native(name: &'static str, file: &Path) -> Option<Self> {
         let mount =
             |host: PathBuf, name: &str| Mount::ReadOnly { host, inside: format!("{ENGINE}/{name}").into() };
         let path = |name: &str| format!("{ENGINE}/{name}");
         if is_native(file) {
             return Some(Program {
+                name,
+                file: file.to_owned(),
                 path: path(name),
                 mounts: vec![mount(file.to_owned(), name)],
                 option: None,
@@ -254,10 +272,10 @@ impl Program {
         // Which command the program is hangs on its name.
         let core = core_of(file)?;
         let libraries = core.parent()?.join("libs");
-        let mut mounts = vec![mount(core, "osemgrep")];
+        let mut mounts = vec![mount(core.clone(), "osemgrep")];
         mounts.extend(libraries.is_dir().then(|| mount(libraries, "libs")));
         // Else it would call the script again.
-        Some(Program { path: path("osemgrep"), mounts, option: Some("--experimental") })
+        Some(Program { name, file: core, path: path("osemgrep"), mounts, option: Some("--experimental") })
     }
 }
 

@@ -114,6 +114,9 @@ pub struct PatternRow {
     pub side: Side,
     /// Whether the configuration gives it; else a program found it.
     pub given: bool,
+    /// Whether it is OpenGrep's, which a program of the user's runs; else ast-grep's.
+    #[serde(default)]
+    pub outside: bool,
     /// Matches on either tree.
     pub base: u64,
     pub golden: u64,

@@ -15,9 +15,18 @@ pub struct HostFacts {
     pub locale: String,
     /// Builds of the interpreters and their C library, by slug.
     pub interpreters: BTreeMap<String, String>,
+    /// Programs that ran patterns of code, by slug, with version and SHA-256. Empty where none was needed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub engines: BTreeMap<String, String>,
 }
 
 impl HostFacts {
+    /// Whether patterns are run by another program here than when the dataset was built, in words.
+    pub fn engine_difference(&self, slug: &str, here: &str) -> Option<String> {
+        let built = self.engines.get(slug).filter(|built| *built != here)?;
+        Some(format!("engine of the patterns of {slug}: built with {built}, here {here}"))
+    }
+
     /// What differs here, a line each. Nothing is said of what was not recorded.
     pub fn differences(&self, here: &HostFacts) -> Vec<String> {
         let mut pairs = vec![
@@ -69,5 +78,9 @@ mod tests {
             ]
         );
         assert_eq!(HostFacts::default().differences(&here), Vec::<String>::new());
+        let built = HostFacts { engines: [("a/b".to_owned(), "semgrep 1".to_owned())].into(), ..built };
+        assert_eq!(built.engine_difference("a/b", "semgrep 1"), None);
+        let said = "engine of the patterns of a/b: built with semgrep 1, here opengrep 2";
+        assert_eq!(built.engine_difference("a/b", "opengrep 2").as_deref(), Some(said));
     }
 }

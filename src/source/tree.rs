@@ -205,6 +205,18 @@ pub(super) fn write_link(path: &Path, target: &Path) -> Result<()> {
     Ok(fs_err::os::unix::fs::symlink(target, path)?)
 }
 
+/// Writes a file with these bytes into a tree.
+///
+/// # Errors
+/// IO errors; a part of the path is something else already.
+pub(super) fn write(root: &Path, path: &Path, mut bytes: &[u8], executable: bool) -> Result<()> {
+    if let Some(parent) = checked(path)?.parent() {
+        make_directory(root, parent)?;
+    }
+    let kind = if executable { Kind::Executable } else { Kind::File };
+    write_file(&root.join(path), &mut bytes, kind)
+}
+
 /// Copies entries of a folder that nobody vouches for into a new one.
 pub(super) fn copy(from: &Folder, entries: &[Entry], to: &Path) -> Result<()> {
     for entry in entries {

@@ -66,6 +66,7 @@ fn add(contribution: &mut Contribution) {
     let run = |tree, number| SuiteRun { tree, number, counts: Some(counts), duration_ms: 100.0 };
     let trees = [PairTree::Base, PairTree::Golden];
     let pattern = |id: &str, side, base, golden, lines| PatternRow {
+        outside: false,
         id: id.to_owned(),
         side,
         given: false,

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::pattern::Sandbox;
 use crate::pipeline::prepare::Prepared;
 use crate::record::codetaste::{Bounds, PatternRow};
+use crate::record::host::HostFacts;
 use crate::referee::codetaste::judge::{Class, Ground, Instance, Judged};
 use crate::referee::codetaste::suite::{Place, Suites};
 use crate::store::{Cache, scratch};
@@ -13,7 +14,8 @@ use crate::store::{Cache, scratch};
 /// How far two shares may be apart that are the same.
 const SAME: f64 = 1e-9;
 
-/// Judges the golden and the empty patch of one instance so many times; `step` is called after each.
+/// Judges the golden and the empty patch of one instance so many times; `step` is called after each. `machine` gets what is
+/// other here than where the dataset was built.
 ///
 /// # Errors
 /// IO errors and an interruption.
@@ -22,6 +24,7 @@ pub(crate) fn verify(
     sandbox: Sandbox<'_>,
     (instance, hidden): (&CodetasteInstance, &HiddenPair),
     attempts: u32,
+    (built, machine): (&HostFacts, &mut Vec<String>),
     step: &dyn Fn(),
 ) -> Result<Verified> {
     let mut one = Verified {
@@ -37,6 +40,8 @@ pub(crate) fn verify(
             return Ok(one);
         }
     };
+    let slug = instance.head.slug.as_str();
+    machine.extend(ground.engine().and_then(|here| built.engine_difference(slug, here)));
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let on_trial = Instance {
         place: Place { lab: &prepared.lab, cache },

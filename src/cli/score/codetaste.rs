@@ -9,12 +9,12 @@ use crate::cli::restored::Restored;
 use crate::cli::{Arguments, Format};
 use crate::dataset::Dataset;
 use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::family::codetaste::score::Average;
 use crate::pipeline::prepare::Prepared;
 use crate::record::codetaste::Bounds;
 use crate::record::id::Name;
-use crate::referee::codetaste::judge::{Ground, Instance, Judged};
+use crate::referee::codetaste::judge::{Ground, Instance, Judged, own_trouble};
 use crate::referee::codetaste::patches::{Known, of_authors, text_of};
 use crate::referee::codetaste::suite::{Place, Suites};
 use crate::referee::codetaste::tables::{Means, Report, Row, write};
@@ -39,16 +39,21 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     runs.extend(checks(&instances, &hidden)?);
     let mut judged = AllJudged::new();
     for repo in restored.repositories() {
-        let prepared = restored.prepare(repo, None)?;
+        // Whose environment is another one here has trouble of its own.
+        let prepared = restored.prepare(repo, None).map_err(|error| match error.fault() {
+            Fault::Machine => error.blame(Fault::Repository),
+            _ => error,
+        });
+        let prepared = own_trouble(prepared)?;
         for instance in instances.iter().filter(|one| one.head.slug == repo.slug) {
             let id = instance.head.instance_id.to_string();
             let lacks = || Error::usage(format!("hidden/ has nothing of {id}"));
-            judge(
-                (&restored, &prepared),
-                (instance, hidden.get(&id).ok_or_else(lacks)?),
-                &runs,
-                &mut judged,
-            )?;
+            let hidden = hidden.get(&id).ok_or_else(lacks)?;
+            let found = match &prepared {
+                Ok(prepared) => judge((&restored, prepared), (instance, hidden), &runs)?,
+                Err(why) => all_lost(&id, &runs, why),
+            };
+            judged.extend(found.into_iter().enumerate().map(|(at, one)| ((id.clone(), at), one)));
         }
     }
     let mut reports = Vec::new();
@@ -147,20 +152,22 @@ fn row<'a>(
     Some(Row { instance: one, patterns, meta, judged: judged.remove(&(id, at))? })
 }
 
-/// Judges what was handed in for one instance.
+/// Judges what was handed in for one instance, in the order of the runs.
 fn judge(
     (restored, prepared): (&Restored, &Prepared),
     (instance, hidden): (&CodetasteInstance, &HiddenPair),
     runs: &[RunOf],
-    judged: &mut AllJudged,
-) -> Result<()> {
+) -> Result<Vec<Judged>> {
     let id = instance.head.instance_id.to_string();
     let stage = restored.job.progress.stage(&format!("{} score", prepared.pinned.slug), runs.len() as u64);
     let mut suites = Suites::open(&prepared.lab.folder.join("codetaste"))?;
     let ground = Ground::of(&prepared.pinned.tree, &hidden.pattern_files, &hidden.patterns, &|| {
         restored.job.machine.sandbox()
-    })
-    .map_err(|error| error.at(id.clone()))?;
+    });
+    let ground = match own_trouble(ground.map_err(|error| error.at(id.clone())))? {
+        Ok(ground) => ground,
+        Err(why) => return Ok(all_lost(&id, runs, &why)),
+    };
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let on_trial = Instance {
         place: Place { lab: &prepared.lab, cache: &restored.job.cache },
@@ -170,20 +177,30 @@ fn judge(
         must_pass: &hidden.must_pass,
         failing: &hidden.failing,
     };
-    for (at, run) in runs.iter().enumerate() {
+    let judge = |run: &RunOf| {
         let submission = run.submissions.get(&id);
         let one = match submission.and_then(text_of) {
-            Some(text) => on_trial.judge(text, &mut suites)?,
+            Some(text) => on_trial.judge(text, &mut suites),
             // Something was handed in that cannot be read.
             None => match submission.and_then(|one| one.troubles.first().cloned()) {
-                Some(trouble) => on_trial.refused(trouble)?,
-                None => Judged::absent(None),
+                Some(trouble) => on_trial.refused(trouble),
+                None => Ok(Judged::absent(None)),
             },
         };
-        judged.insert((id.clone(), at), one);
         stage.step();
-    }
-    Ok(())
+        Ok(own_trouble(one)?.unwrap_or_else(Judged::lost))
+    };
+    runs.iter().map(judge).collect()
+}
+
+/// What is said of an instance that nothing can be judged of, in the order of the runs.
+fn all_lost(id: &str, runs: &[RunOf], why: &str) -> Vec<Judged> {
+    terminal::warn(&terminal::one_line(&format!("nothing of {id} is judged: {why}")));
+    let of = |run: &RunOf| match run.submissions.get(id) {
+        Some(one) if text_of(one).is_some() || !one.troubles.is_empty() => Judged::lost(why.to_owned()),
+        _ => Judged::absent(None),
+    };
+    runs.iter().map(of).collect()
 }
 
 /// What the checks show of the dataset, where they are not as they must be.

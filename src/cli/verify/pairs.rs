@@ -37,7 +37,9 @@ pub(super) fn run(arguments: &Arguments, asked: &VerifyArguments, found: &mut Ve
                     Some(hidden) => {
                         let place = (&prepared, &restored.job.cache);
                         let sandbox = || restored.job.machine.sandbox();
-                        pairs::verify(place, &sandbox, (one, hidden), asked.attempts, &|| stage.step())?
+                        let machine = (&restored.dataset.manifest.machine, &mut found.machine);
+                        let step = || stage.step();
+                        pairs::verify(place, &sandbox, (one, hidden), asked.attempts, machine, &step)?
                     }
                     None => Verified {
                         instance_id: id.to_owned(),

@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::checker::Checker;
 use super::{Field, Located, Problems, duration, flag, pin, recube, repo, whole32};
 use crate::config::raw::{Raw, RawCodetaste, RawPair, RawRepo};
-use crate::config::{Pair, Repo};
+use crate::config::{Golden, Pair, Repo};
 use crate::document::{self, suggest};
+use crate::error::{Error, Result};
 use crate::record::codetaste::Settings;
 use crate::record::id::{CommitSha, RepoSlug};
 use crate::redact::quote;
@@ -17,6 +18,8 @@ use crate::redact::quote;
 const DIGITS: usize = 8;
 /// Longest description, in bytes.
 const LONGEST: usize = 64 << 10;
+/// Longest patch, in bytes.
+const LONGEST_PATCH: u64 = 64 << 20;
 /// Takes the place of a commit until both are known.
 const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
 
@@ -101,15 +104,7 @@ fn one(pair: &RawPair<'_>, of: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> O
     let merged = RawRepo { commit: no_commit, branch: Field::Missing, ..of.with(&pair.own) };
     let repo = if of.pypi.is_present() { None } else { repo::one(&merged, checker) };
     let place = pin::place(of, checker.base);
-    let golden = match &pair.golden {
-        Field::Given(text) => pin::full_hash("golden", *text, place.as_deref(), checker),
-        Field::Refused => None,
-        Field::Missing => {
-            let hint = "add golden = \"<full commit hash>\": the commit that is the refactoring";
-            checker.problems.missing_key(pair.at, "missing key `golden` in [[pair]]", hint);
-            None
-        }
-    };
+    let golden = golden(pair, place.as_deref(), checker);
     let base = base(pair, golden.as_ref(), place.as_deref(), checker);
     let texts = Texts::of(pair, checker);
     let (repo, golden, base) = (repo?, golden?, base?);
@@ -120,10 +115,53 @@ fn one(pair: &RawPair<'_>, of: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> O
     Some(Repo { slug, source, pair: Some(Box::new(own)), ..repo })
 }
 
+/// The refactoring: a commit, or a patch in a file.
+fn golden(pair: &RawPair<'_>, place: Option<&str>, checker: &mut Checker<'_, '_>) -> Option<Golden> {
+    match (&pair.golden, &pair.patch) {
+        (Field::Refused, _) | (_, Field::Refused) => None,
+        (Field::Given(text), Field::Missing) => {
+            pin::full_hash("golden", *text, place, checker).map(Golden::Commit)
+        }
+        (Field::Missing, Field::Given(file)) => {
+            let path = checker.base.join(file.value);
+            let text =
+                patch_of(&path).map_err(|error| checker.problems.add(file.at, error.to_string(), None));
+            text.ok().map(Golden::Patch)
+        }
+        (Field::Given(_), Field::Given(file)) => {
+            let message = "[[pair]] has both `golden` and `patch`".to_owned();
+            checker.problems.add(file.at, message, Some("keep one of them".to_owned()));
+            None
+        }
+        (Field::Missing, Field::Missing) => {
+            let hint = "add golden = \"<full commit hash>\": the commit that is the refactoring; or patch = \"<file>\"";
+            checker.problems.missing_key(pair.at, "missing key `golden` in [[pair]]", hint);
+            None
+        }
+    }
+}
+
+/// The text of a patch.
+fn patch_of(path: &Path) -> Result<Vec<u8>> {
+    let shown = path.display();
+    let metadata = fs_err::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(Error::usage(format!("{shown} is not a regular file")));
+    }
+    if metadata.len() > LONGEST_PATCH {
+        return Err(Error::usage(format!("{shown} has more than 64 MiB")));
+    }
+    let text = fs_err::read(path)?;
+    if text.trim_ascii().is_empty() {
+        return Err(Error::usage(format!("the patch {shown} is empty")));
+    }
+    Ok(text)
+}
+
 /// The commit that an agent starts from: the first parent where none is named.
 fn base(
     pair: &RawPair<'_>,
-    golden: Option<&CommitSha>,
+    golden: Option<&Golden>,
     place: Option<&str>,
     checker: &mut Checker<'_, '_>,
 ) -> Option<CommitSha> {
@@ -131,7 +169,12 @@ fn base(
         Field::Given(text) => pin::full_hash("commit", *text, place, checker)?,
         Field::Refused => return None,
         Field::Missing => {
-            let golden = golden?;
+            let Golden::Commit(golden) = golden? else {
+                let message = "missing key `commit` in [[pair]]: a patch does not say what it is for";
+                let hint = "add commit = \"<full hash>\": the commit that the patch applies to";
+                checker.problems.missing_key(pair.at, message, hint);
+                return None;
+            };
             let parent = place.and_then(|place| (checker.resolve)(place, &format!("{golden}^")));
             let Some(parent) = parent.and_then(|parent| CommitSha::new(&parent).ok()) else {
                 let hint = format!("add commit = \"<full hash>\"; in a clone, see: git rev-parse {golden}^");
@@ -143,7 +186,7 @@ fn base(
             parent
         }
     };
-    if golden == Some(&base) {
+    if matches!(golden, Some(Golden::Commit(golden)) if *golden == base) {
         let at = pair.own.commit.clone().given().map_or(pair.at, |text| text.at);
         let hint = "a pair is two commits: leave `commit` out for the first parent of `golden`".to_owned();
         checker.problems.add(at, "`commit` and `golden` are the same commit".to_owned(), Some(hint));

@@ -26,6 +26,8 @@ use crate::record::id::{InstanceId, sha256_hex};
 const LARGEST: u64 = 1 << 30;
 /// Patterns in the form of the authors' engine.
 pub(crate) const OPENGREP: [&str; 2] = ["rules_positive.yml", "rules_negative.yml"];
+/// Whose form patterns have: that of the built-in engine, and that of a program of the user's.
+const ENGINES: [&str; 2] = ["ast-grep", "opengrep"];
 /// Kinds of cases.
 const MUST_PASS: &str = "must-pass";
 const FAILS: &str = "fails";
@@ -40,7 +42,7 @@ fn patterns<'a>() -> Vec<ColumnOf<PatternOf<'a>>> {
         text("instance_id", |of| Some(of.id.as_str())),
         text("pattern_id", |of| Some(&of.row.id)),
         text("side", |of| Some(of.row.side.as_str())),
-        text("engine", |_| Some("ast-grep")),
+        text("engine", |of| Some(ENGINES[usize::from(of.row.outside)])),
         flag("given", |of| Some(of.row.given)),
         number("m_base", |of| Some(of.row.base)),
         number("m_golden", |of| Some(of.row.golden)),
@@ -215,10 +217,12 @@ impl Dataset {
         let mut pairs: BTreeMap<String, HiddenPair> = BTreeMap::new();
         let not_ours =
             |what: &str| Error::usage(format!("{what} is not what gistmill wrote")).with_hint(AGAIN);
-        let columns = ["instance_id", "pattern_id", "side", "given", "m_base", "m_golden", "lines", "files"];
+        let columns =
+            ["instance_id", "pattern_id", "side", "engine", "given", "m_base", "m_golden", "lines", "files"];
         let table = hidden.table("patterns", &columns)?;
         let (ids, names, sides) =
             (table.whole_texts("instance_id")?, table.whole_texts("pattern_id")?, table.whole_texts("side")?);
+        let engines = table.whole_texts("engine")?;
         let (given, base, golden) =
             (table.flags("given")?, table.whole_numbers("m_base")?, table.whole_numbers("m_golden")?);
         let (lines, files) = (table.whole_numbers("lines")?, table.whole_numbers("files")?);
@@ -230,6 +234,7 @@ impl Dataset {
                 id: names[at].to_owned(),
                 side,
                 given: given[at],
+                outside: engines[at] == ENGINES[1],
                 base: plain(base[at]),
                 golden: plain(golden[at]),
                 lines: plain(lines[at]),

@@ -97,7 +97,11 @@ def load_backend(spec):
     module, _, attributes = spec["backend"].partition(":")
     backend = importlib.import_module(module)
     for attribute in filter(None, attributes.split(".")):
-        backend = getattr(backend, attribute)
+        if attribute == "__legacy__" and not hasattr(backend, attribute):
+            # Before setuptools 40.8 there was one backend: with the root on its path it is this one.
+            sys.path.insert(0, root)
+        else:
+            backend = getattr(backend, attribute)
     return backend
 
 

@@ -1,6 +1,7 @@
 //! The graph of an agent's tree, from syntax alone: what its files hold, import, call and inherit. The target is its mask in it, so
 //! that edges come into it and none go out.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
@@ -12,8 +13,22 @@ use super::surface::{absolute, joined, module_name};
 use crate::score::text::{Lines, parse};
 use crate::score::tree;
 
-/// How far names are followed from file to file, and from class to base.
-const FARTHEST: usize = 16;
+/// How many steps from file to file, and from class to base, one name is followed.
+const MOST_STEPS: usize = 256;
+
+/// The steps that are left for a name. All ways share them: files that import everything of each other have endless ones.
+struct Steps(Cell<usize>);
+
+impl Steps {
+    fn new() -> Self {
+        Steps(Cell::new(MOST_STEPS))
+    }
+
+    fn take(&self) -> Option<()> {
+        self.0.set(self.0.get().checked_sub(1)?);
+        Some(())
+    }
+}
 
 /// A graph, as its JSON has it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -178,9 +193,9 @@ impl Names {
     }
 
     /// What a name in a file means, where it is something of the tree.
-    fn name(&self, path: &str, name: &str, steps: usize) -> Option<Place> {
+    fn name(&self, path: &str, name: &str, steps: &Steps) -> Option<Place> {
         let file = self.files.get(path)?;
-        let steps = steps.checked_sub(1)?;
+        steps.take()?;
         if file.defined.contains_key(name) {
             return Some((path.to_owned(), Some(name.to_owned())));
         }
@@ -196,7 +211,7 @@ impl Names {
     }
 
     /// What `from MODULE import NAME` gives: what the module names so, else a module below it, else the module's file.
-    fn member(&self, module: &str, name: &str, steps: usize) -> Option<Place> {
+    fn member(&self, module: &str, name: &str, steps: &Steps) -> Option<Place> {
         let below = self.modules.get(&joined(module, name));
         let file = self.modules.get(module);
         let own = file.and_then(|file| self.name(file, name, steps));
@@ -204,7 +219,7 @@ impl Names {
     }
 
     /// What a dotted name in a file means, as far as all of it is something of the tree.
-    fn chain(&self, path: &str, root: &str, attributes: &[&str], steps: usize) -> Option<Place> {
+    fn chain(&self, path: &str, root: &str, attributes: &[&str], steps: &Steps) -> Option<Place> {
         // `import a.b` binds `a`: the longest module that is written out.
         if let Some(Bound::Module(module)) = self.files.get(path)?.bound.get(root) {
             for used in (0..=attributes.len()).rev() {
@@ -218,7 +233,7 @@ impl Names {
         self.walk(self.name(path, root, steps)?, attributes, steps)
     }
 
-    fn walk(&self, mut at: Place, attributes: &[&str], steps: usize) -> Option<Place> {
+    fn walk(&self, mut at: Place, attributes: &[&str], steps: &Steps) -> Option<Place> {
         for attribute in attributes {
             at = match &at.1 {
                 None => self.name(&at.0, attribute, steps)?,
@@ -229,7 +244,7 @@ impl Names {
     }
 
     /// A method of a class, or of the first base that has it.
-    fn of_class(&self, path: &str, class: &str, name: &str, steps: usize) -> Option<Place> {
+    fn of_class(&self, path: &str, class: &str, name: &str, steps: &Steps) -> Option<Place> {
         let own = format!("{class}.{name}");
         if self.files.get(path)?.defined.contains_key(&own) {
             return Some((path.to_owned(), Some(own)));
@@ -237,14 +252,14 @@ impl Names {
         self.of_bases(path, class, name, steps)
     }
 
-    fn of_bases(&self, path: &str, class: &str, name: &str, steps: usize) -> Option<Place> {
-        let steps = steps.checked_sub(1)?;
+    fn of_bases(&self, path: &str, class: &str, name: &str, steps: &Steps) -> Option<Place> {
+        steps.take()?;
         let bases = self.bases(path, class, steps);
         bases.iter().find_map(|(file, base)| self.of_class(file, base, name, steps))
     }
 
     /// Bases of a class that are classes of the tree.
-    fn bases(&self, path: &str, class: &str, steps: usize) -> Vec<(String, String)> {
+    fn bases(&self, path: &str, class: &str, steps: &Steps) -> Vec<(String, String)> {
         let written = self.files.get(path).and_then(|file| file.bases.get(class));
         let resolve = |parts: &Vec<String>| {
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -379,7 +394,7 @@ impl<'a> Reading<'a> {
             let found = if &alias.name == "*" {
                 self.names.modules.get(&module).map(|file| (file.clone(), None))
             } else {
-                self.names.member(&module, &alias.name, FARTHEST)
+                self.names.member(&module, &alias.name, &Steps::new())
             };
             if let Some(found) = found {
                 self.edge(self.path.to_owned(), EdgeKind::Imports, &found);
@@ -427,7 +442,7 @@ impl<'a> Reading<'a> {
         let written =
             written.map(|(root, rest)| std::iter::once(root).chain(rest).collect::<Vec<_>>().join("."));
         let name = self.define(&class.name, (NodeKind::Class, statement), written.collect());
-        for (file, base) in self.names.bases(self.path, &name, FARTHEST) {
+        for (file, base) in self.names.bases(self.path, &name, &Steps::new()) {
             self.edge(
                 id(&(self.path.to_owned(), Some(name.clone()))),
                 EdgeKind::Inherits,
@@ -446,19 +461,19 @@ impl<'a> Reading<'a> {
             && let Expr::Call(of) = &*attribute.value
             && of.func.as_name_expr().is_some_and(|name| name.id == "super")
         {
-            return self.names.of_bases(self.path, self.class.as_ref()?, &attribute.attr, FARTHEST);
+            return self.names.of_bases(self.path, self.class.as_ref()?, &attribute.attr, &Steps::new());
         }
         let (root, attributes) = tree::chain(&call.func)?;
         if let Some(own) = inside.and_then(|inside| inside.own.as_deref())
             && own == root
         {
             let [name] = attributes[..] else { return None };
-            return self.names.of_class(self.path, self.class.as_ref()?, name, FARTHEST);
+            return self.names.of_class(self.path, self.class.as_ref()?, name, &Steps::new());
         }
         if inside.is_some_and(|inside| inside.parameters.contains(root)) {
             return None;
         }
-        let found = self.names.chain(self.path, root, &attributes, FARTHEST)?;
+        let found = self.names.chain(self.path, root, &attributes, &Steps::new())?;
         // A file is not called.
         found.1.is_some().then_some(found)
     }

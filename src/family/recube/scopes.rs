@@ -61,7 +61,9 @@ fn share(members: &mut [BTreeSet<usize>], files: usize, imports: &BTreeMap<(usiz
             imports.keys().filter(|(_, to)| *to == file).map(|(from, _)| *from).collect();
         let of: Vec<usize> = (0..before.len()).filter(|part| !before[*part].is_disjoint(&users)).collect();
         if 2 * of.len() > before.len() {
-            of.into_iter().for_each(|part| drop(members[part].insert(file)));
+            for part in of {
+                members[part].insert(file);
+            }
         }
     }
 }

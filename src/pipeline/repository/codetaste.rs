@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use super::{Repository, Work};
 use crate::beneath::Folder;
-use crate::config::{Locked, Pair, Repo};
+use crate::config::{Golden, Locked, Pair, Repo};
 use crate::error::{Error, Fault, Result};
 use crate::family::sample::Choice;
+use crate::history;
 use crate::pipeline::Stage;
 use crate::pipeline::prepare::{Preparation, Prepared};
 use crate::record::codetaste::{Dropped, PairCause, PairRow, PairTree, PublishedPair};
@@ -20,6 +21,7 @@ use crate::record::source::Pinned;
 use crate::referee::codetaste::judge::{Class, Ground, Instance, Judged};
 use crate::referee::codetaste::suite::{Place, Suites};
 use crate::screen::considered::Depth;
+use crate::source;
 use refactoring::Refactoring;
 use suites::Measured;
 
@@ -51,7 +53,10 @@ impl Repository<'_> {
             return Err(Error::usage("shards are not made in the family codetaste")
                 .with_hint("build on one machine, or name a part of the pairs with --only"));
         }
-        let trees = self.trees(pair)?;
+        let trees = match self.trees(pair)? {
+            Ok(trees) => trees,
+            Err(dropped) => return Ok(self.dropped(pair, dropped)),
+        };
         if until == Stage::Source {
             return Ok(None);
         }
@@ -110,18 +115,20 @@ impl Repository<'_> {
             flags,
         };
         self.found.pair = Some(published.row.clone());
-        let contribution = self.contribution(&work, Choice::default())?;
+        let mut contribution = self.contribution(&work, Choice::default())?;
+        let engine = refactoring.engine.map(|engine| (self.repo.slug.to_string(), engine));
+        contribution.evidence.host.engines.extend(engine);
         Ok(Some(Contribution { codetaste: Some(published), ..contribution }))
     }
 
     fn row(&self, pair: &Pair, dropped: Option<Dropped>) -> PairRow {
-        let (base, golden) = (pair.base.as_str(), pair.golden.as_str());
+        let (base, golden) = (pair.base.as_str(), pair.golden.name());
         PairRow {
-            instance_id: InstanceId::of_pair(&pair.repo, base, golden),
+            instance_id: InstanceId::of_pair(&pair.repo, base, &golden),
             slug: self.repo.slug.clone(),
             repo: pair.repo.clone(),
             base: base.to_owned(),
-            golden: golden.to_owned(),
+            golden,
             dropped,
         }
     }
@@ -133,17 +140,25 @@ impl Repository<'_> {
         None
     }
 
-    fn trees(&mut self, pair: &Pair) -> Result<Trees> {
+    fn trees(&mut self, pair: &Pair) -> Result<Kept<Trees>> {
         let preparation = Preparation::new(self.pipeline, self.repo);
         let base = self.ahead.take().unwrap_or_else(|| preparation.source())?;
         if let Some(former) = self.former {
             former.check_pin(&base.slug, &base.commit, Some(&base.tree_sha256))?;
         }
         self.found.source = Some(base.origin.describe());
-        let source = self.repo.source.at(&pair.golden);
-        let golden_repo = Repo { source, pair: None, ..self.repo.clone() };
-        let golden = Preparation::new(self.pipeline, &golden_repo).source()?;
-        Ok(Trees { base, golden, golden_repo })
+        let mut golden_repo = Repo { pair: None, ..self.repo.clone() };
+        let golden = match &pair.golden {
+            Golden::Commit(commit) => {
+                golden_repo.source = self.repo.source.at(commit);
+                Preparation::new(self.pipeline, &golden_repo).source()?
+            }
+            Golden::Patch(text) => match history::apply(&Folder::open(&base.tree)?, text)? {
+                Ok(patch) => source::patched(&base, &patch, self.pipeline.cache)?,
+                Err(why) => return Ok(Err(Dropped { cause: PairCause::PatchDiffers, evidence: why })),
+            },
+        };
+        Ok(Ok(Trees { base, golden, golden_repo }))
     }
 
     /// The first environment in which both trees pass the gates and golden fails no more than the base; where in none it

@@ -53,7 +53,8 @@ impl Ground {
     /// Reads the tree of a pin, and files with patterns.
     ///
     /// # Errors
-    /// What cannot be read; a usage error where patterns do not match the base as their rows say.
+    /// What cannot be read; the harness's trouble where an engine fails; a usage error where patterns do not match the base as
+    /// their rows say.
     pub(crate) fn of(
         tree: &Path,
         files: &[(String, String)],
@@ -63,7 +64,11 @@ impl Ground {
         let folder = Folder::open(tree)?;
         let patterns = Patterns::parse(files, sandbox)?;
         let base = Tree::of_folder(&folder, patterns.reach())?;
-        let found = patterns.scan(&base)?;
+        // What no engine gets through is not a submission here.
+        let found = patterns.scan(&base).map_err(|error| match error.fault() {
+            Fault::Usage => error.blame(Fault::Harness),
+            _ => error,
+        })?;
         let matches = |row: &PatternRow| found.get(&row.id).map_or(0, |found| found.matches);
         let differing: Vec<&str> =
             rows.iter().filter(|row| matches(row) != row.base).map(|row| row.id.as_str()).collect();
@@ -81,6 +86,11 @@ impl Ground {
             reductive_on_base.extend(&found.get(&row.id).cloned().unwrap_or_default().lines);
         }
         Ok(Ground { folder, base, patterns, reductive_on_base })
+    }
+
+    /// The program of the user's that runs patterns, where one does.
+    pub(crate) fn engine(&self) -> Option<&str> {
+        self.patterns.engine()
     }
 }
 
@@ -118,6 +128,11 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
+    /// What is said where this machine can run nothing.
+    pub(crate) fn lost(why: String) -> Self {
+        Judged { class: Class::Lost, ..Judged::absent(Some(why)) }
+    }
+
     /// What is said of an instance that nobody handed anything in for.
     pub(crate) fn absent(detail: Option<String>) -> Self {
         Judged {
@@ -136,11 +151,27 @@ impl Judged {
     }
 }
 
+/// What one pair does not show here; trouble that is not the pair's own stays an error.
+///
+/// # Errors
+/// An interruption, a machine that lacks something, an input that is wrong, a bug.
+pub(crate) fn own_trouble<T>(made: Result<T>) -> Result<std::result::Result<T, String>> {
+    match made {
+        Ok(made) => Ok(Ok(made)),
+        Err(error) if matches!(error.fault(), Fault::Repository | Fault::Harness) => {
+            crate::interrupt::check()?;
+            let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
+            Ok(Err(format!("{error}{detail}")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 impl Instance<'_> {
     /// Judges a patch as it was handed in.
     ///
     /// # Errors
-    /// IO errors and an interruption.
+    /// IO errors and an interruption; the harness's trouble where an engine of patterns fails each time.
     pub(crate) fn judge(&self, text: &[u8], suites: &mut Suites) -> Result<Judged> {
         match history::apply(&self.ground.folder, text)? {
             Ok(patch) => self.of_patch(&patch, &changed(text), suites),

@@ -130,3 +130,15 @@ fn circles_of_imports_and_of_bases_end() {
     let graph = graph("b.py", &texts.into());
     assert!(edges(&graph, EdgeKind::Invokes).is_empty());
 }
+
+#[test]
+fn files_that_import_everything_of_each_other_end() {
+    let names: Vec<String> = (0..30).map(|number| format!("m{number}")).collect();
+    let stars: String = names.iter().map(|name| format!("from {name} import *\n")).collect();
+    let files: Vec<String> = names.iter().map(|name| format!("{name}.py")).collect();
+    let text = format!("{stars}missing()\nclass A(missing): pass\n");
+    let texts: BTreeMap<&str, &str> = files.iter().map(|file| (file.as_str(), text.as_str())).collect();
+    let graph = graph("m0.py", &texts);
+    assert_eq!(edges(&graph, EdgeKind::Imports).len(), 30 * 30);
+    assert!(edges(&graph, EdgeKind::Invokes).is_empty());
+}

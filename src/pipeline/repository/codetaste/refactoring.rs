@@ -33,6 +33,8 @@ pub(super) struct Refactoring {
     pub(super) opengrep: Vec<(String, String)>,
     /// The patterns that are taken.
     pub(super) rows: Vec<PatternRow>,
+    /// The program of the user's that runs patterns, where one does.
+    pub(super) engine: Option<String>,
     precision: Precision,
     pub(super) changes_declarations: bool,
     pub(super) flags: Vec<String>,
@@ -69,7 +71,7 @@ impl Refactoring {
             return Ok(Err(dropped(PairCause::NoCode, why)));
         }
         let lines = changed(&text);
-        let Sources { files, report, opengrep, given } =
+        let Sources { files, report, opengrep, given, engine } =
             Sources::of((&base, &golden, &lines), pair, settings, sandbox)?;
         if let Some(dropped) = too_little(&report, settings) {
             return Ok(Err(dropped));
@@ -91,6 +93,7 @@ impl Refactoring {
             shape,
             files,
             opengrep,
+            engine,
         }))
     }
 
@@ -132,6 +135,7 @@ struct Sources {
     opengrep: Vec<(String, String)>,
     /// Whether the configuration has them.
     given: bool,
+    engine: Option<String>,
 }
 
 /// Files of OpenGrep's form as its users call them.
@@ -152,7 +156,8 @@ impl Sources {
             let (base, golden) = (Tree::of_folder(base, reach)?, Tree::of_folder(golden, reach)?);
             let report = pattern::check(&patterns, &base, &golden, lines)?;
             let opengrep = by_side(|side| pattern::taken_outside(&patterns, &report, side));
-            return Ok(Sources { files: pair.patterns.clone(), report, opengrep, given: true });
+            let (files, engine) = (pair.patterns.clone(), patterns.engine().map(str::to_owned));
+            return Ok(Sources { files, report, opengrep, given: true, engine });
         }
         let trees = (Tree::of_folder(base, Reach::Python)?, Tree::of_folder(golden, Reach::Python)?);
         Sources::mined(&trees, lines)
@@ -177,7 +182,7 @@ impl Sources {
         }
         let opengrep = by_side(|side| pattern::opengrep(&mined, side, base, golden));
         let report = check(&files)?;
-        Ok(Sources { files, report, opengrep, given: false })
+        Ok(Sources { files, report, opengrep, given: false, engine: None })
     }
 }
 
@@ -197,6 +202,7 @@ fn row(one: &Checked, given: bool) -> PatternRow {
         id: one.id.clone(),
         side: one.side,
         given,
+        outside: one.outside,
         base: one.base.matches,
         golden: one.golden.matches,
         lines: lines.count(),
