@@ -2,8 +2,8 @@
 
 import ast
 
-from .plan import LATE, Planner
-from .planned import Line, every
+from .plan import Planner
+from .planned import every
 from .references import References
 from .source import remembered
 
@@ -13,19 +13,18 @@ _HOOKS = ("setup_", "teardown_", "pytest_generate")
 
 
 class Decisions:
-    """What trials have shown: statements that go, names of methods that stay, symbols that are needed though no planned
-    line names them, and modules that are imported by name.
+    """What trials have shown: statements that go, names of methods that stay, and symbols that are needed though no
+    planned line names them.
     """
 
-    def __init__(self, dropped=(), kept_names=(), extra=(), by_name=()):
+    def __init__(self, dropped=(), kept_names=(), extra=()):
         self.dropped = set(dropped)
         self.kept_names = set(kept_names)
         self.extra = set(extra)
-        self.by_name = set(by_name)
 
     def copy(self):
         """The same, to be changed."""
-        return Decisions(self.dropped, self.kept_names, self.extra, self.by_name)
+        return Decisions(self.dropped, self.kept_names, self.extra)
 
 
 class Closure:
@@ -39,15 +38,14 @@ class Closure:
         self.options = options
         self.lazy = any(one.source.has_future_annotations for one in program.modules)
         self.finder = References(
-            program, self.lazy, assigned, options.places, options.paths, test if options.named else None,
-            decisions.by_name,
+            program, self.lazy, assigned, options.places, options.paths, test if options.named else None
         )  # fmt: skip
         self.planner = Planner(program, self.finder, options, decisions, test, test if self.asked is None else None)
         self.pinned, self.looked_up = set(), set()
         self.needed = self._roots() | set(decisions.extra) | set(aliases)
         self.tops = []
         self.references = []
-        self._close(decisions)
+        self._close()
 
     def _roots(self):
         """The test, and what pytest finds by itself: fixtures and functions around the test that started."""
@@ -73,7 +71,7 @@ class Closure:
             if isinstance(module.source.parents[node], (ast.Module, ast.If, ast.Try)):
                 yield node
 
-    def _close(self, decisions):
+    def _close(self):
         self.planner.wanted = self.needed
         for _ in range(_ROUNDS):
             tops = self.planner.all()
@@ -94,13 +92,11 @@ class Closure:
                 values = {one.parts for one in references if one.kind == "module" and not one.weak}
                 self.looked_up = {meaning for name in values for meaning in self._names_of(name)}
                 needed |= self.looked_up
-            needed.update(meaning for name in decisions.by_name for meaning in self.made_of(name).values())
             done = needed == self.needed and named == self.planner.named
             self.needed, self.planner.named = needed, named
             self.planner.wanted = needed
             if done:
                 break
-        tops += [self._registered(name, tops) for name in sorted(decisions.by_name)]
         self.tops = sorted(tops, key=lambda top: (top[0], top[1][0].module.name, top[1][0].statement.lineno))
         self.references = references
         self.pinned |= {reference.meaning for reference in references if reference.kind == "listed"} | self.looked_up
@@ -111,16 +107,6 @@ class Closure:
             meaning = self.finder.resolve(name, bound)
             if meaning[0] == "symbol" and meaning[2] == bound:
                 yield meaning
-
-    def made_of(self, name):
-        """What a module that is imported by name has: by name, what the module itself binds."""
-        bound = {one: self.finder.resolve(name, one) for one in self.program.bindings.get(name, ())}
-        return {one: meaning for one, meaning in sorted(bound.items()) if meaning == ("symbol", name, one)}
-
-    def _registered(self, name, tops):
-        """The line that makes a module which is imported by name, after all that the module has."""
-        order = max((order for order, lines in tops if lines[0].module.name == name and order < LATE), default=0)
-        return order + 0.25, [Line(self.program.by_name[name], "registered", ast.Pass(lineno=0, col_offset=0), detail=name)]
 
     def stands_for(self, binding):
         """What an imported name of the tree is in the witness: the symbol, or an alias for a module."""

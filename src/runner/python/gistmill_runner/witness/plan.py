@@ -15,10 +15,8 @@ MODULE, CLASS, FUNCTION = "module", "class", "function"
 _WITH_FIELDS = frozenset(("NamedTuple", "TypedDict", "Protocol"))
 # Names by which code reads docstrings.
 _READS_TEXTS = frozenset(("__doc__", "getdoc"))
-# What imports a module by its name.
-_IMPORTERS = frozenset(("import_module", "__import__"))
 # After all that ran, see `Module.order`.
-LATE = 1 << 59
+_LATE = 1 << 59
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TRIES = tuple(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name))
 
@@ -30,12 +28,6 @@ def acts(statement):
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return statement.value is not None and not is_pure(statement.value)
     return True
-
-
-def calls(statement, names):
-    """Whether a statement calls something of one of these names."""
-    made = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
-    return any(getattr(one, "attr", getattr(one, "id", None)) in names for one in made)
 
 
 def unit_of(module, statement):
@@ -87,15 +79,8 @@ class Planner:
                 lines = [line for line in lines if line.kind != "assigned"]
                 if lines:
                     late = module is self.main and acts(statement)
-                    found.append((LATE + statement.lineno if late else self._order(module, statement), lines))
+                    found.append((_LATE + statement.lineno if late else module.order(statement), lines))
         return found
-
-    def _order(self, module, statement):
-        """When a statement ran; of one that imports modules by name, when it was over."""
-        if not self.decisions.by_name or isinstance(statement, DEFINITIONS) or not calls(statement, _IMPORTERS):
-            return module.order(statement)
-        after = (module.order(one) for one in module.source.tree.body if one.lineno > statement.end_lineno)
-        return min((order for order in after if order > module.order(statement)), default=LATE) - 0.25
 
     def _bound_after(self, module, binding, seen=()):
         """When an import has bound its name: right after what it stands for, which ran while it was under way."""
@@ -107,7 +92,7 @@ class Planner:
         for one in self.program.bindings[owner.name].get(meaning[2], ()):
             is_import = isinstance(one.statement, IMPORTS) and one.kind in ("from", "module")
             ran = self._bound_after(owner, one, seen + (meaning,)) if is_import else owner.order(one.statement)
-            order = max(order, ran + 0.5 if ran < LATE else order)
+            order = max(order, ran + 0.5 if ran < _LATE else order)
         return order
 
     def plan(self, module, statement, place, index):

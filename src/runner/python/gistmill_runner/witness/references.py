@@ -35,7 +35,7 @@ class Reference:
     `kind` is "place" (`__file__`), "resource" (a call that looks into the folder of a package; `parts` has the way there and what reads
     it), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value, `parts` is its name),
     "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), "attribute" (a text that
-    names an attribute of a module), "called for" (a text that is the name of a module which is imported by it), "origin" (a text that imports from modules), "called" (`__name__`), or "listed" (a name that such a text may import).
+    names an attribute of a module), "origin" (a text that imports from modules), "called" (`__name__`), or "listed" (a name that such a text may import).
     `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in this `annotation`.
     """
 
@@ -86,12 +86,10 @@ class References:
 
     `begins`, where it is given, is the module that the witness begins in: in all others `__name__` is a reference.
     `lazy` says that annotations are not evaluated, `places` that `__file__` is a reference, `texts` that every text is one
-    which names something of the tree by its path, or holds code that imports from the tree; `by_name` are modules that are
-    imported by name.
+    which names something of the tree by its path, or holds code that imports from the tree.
     """
 
-    def __init__(self, program, lazy, assigned, places=False, texts=False, begins=None, by_name=()):
-        self.by_name = by_name
+    def __init__(self, program, lazy, assigned, places=False, texts=False, begins=None):
         self.program = program
         self.begins = begins
         self.places = places
@@ -256,9 +254,6 @@ class References:
 
     def _text(self, module, node, found):
         """A text that stands anywhere."""
-        if node.value in self.by_name:
-            found.append(Reference(WITNESS, module, node, module.source.span(node), frozenset(), "called for", node.value))
-            return
         if _PATH.fullmatch(node.value):
             self._dotted(module, node, found)
         for name, imported in IMPORTED_FROM.findall(node.value):

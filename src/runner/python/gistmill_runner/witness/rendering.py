@@ -55,7 +55,7 @@ class Rendering:
                 module, name = meaning[2], self.final[meaning]
                 yield "import %s" % module if name == module else "import %s as %s" % (module, name)
         aliases = sorted(self.final[one] for one in self.closure.needed if one[0] == "alias")
-        if aliases or self.closure.finder.by_name:
+        if aliases:
             self.imported.add(("external", "import", "sys", "sys"))
             yield "import sys"
         for name in aliases:
@@ -111,7 +111,7 @@ class Rendering:
 
     def _is_at(self, reference):
         """Whether the node stands where the parser says: before 3.12 it does not know it inside f-strings."""
-        if reference.kind in ("dotted", "origin", "resource", "called for"):
+        if reference.kind in ("dotted", "origin", "resource"):
             return True
         start = reference.span[0]
         return reference.module.source.text.startswith(reference.name, start)
@@ -136,8 +136,6 @@ class Rendering:
             start, end = reference.span
             whole, rest = reference.parts
             return reference.module.source.text[start:end].replace(whole, ".".join([self.own_name, chosen] + rest))
-        if reference.kind == "called for":
-            return json.dumps(made_up(reference.parts))
         if reference.kind == "origin":
             start, end = reference.span
             return IMPORTED_FROM.sub(self._from_witness, reference.module.source.text[start:end])
@@ -182,7 +180,6 @@ class Rendering:
             "assigned": self._assigned_texts,
             "local": self._local_texts,
             "effect": lambda line, depth: [],
-            "registered": self._registered_texts,
             "declaration": self._declaration_texts,
         }.get(line.kind, self._texts)
         texts += [(text, line) for text in write(line, depth)]
@@ -235,13 +232,6 @@ class Rendering:
             return ["%s%s = globals()[%r]" % (INDENT * depth, target, source)]
         return ["%s%s = %s" % (INDENT * depth, target, source)]
 
-    def _registered_texts(self, line, depth):
-        """A module of the names that this one has, under a name that is not of the tree."""
-        found = self.closure.made_of(line.detail)
-        given = ", ".join("%s=%s" % (name, self.final[found[name]]) for name in found if found[name] in self.final)
-        place = "sys.modules[%s]" % json.dumps(made_up(line.detail))
-        return ["%s = type(sys)(%s)" % (place, json.dumps(made_up(line.detail))), "vars(%s).update(%s)" % (place, given)]
-
     def _declaration_texts(self, line, depth):
         names = line.statement.names
         word = "global" if isinstance(line.statement, ast.Global) else "nonlocal"
@@ -272,11 +262,6 @@ class Rendering:
             texts.append(part)
         texts[0] = INDENT * depth + texts[0]
         return texts
-
-
-def made_up(name):
-    """What the witness calls a module that is imported by name."""
-    return name.replace(".", "_")
 
 
 def starts_definition(line, before):

@@ -5,7 +5,6 @@ is counted in trials, never in seconds: the same trials, the same text.
 """
 
 import ast
-import re
 
 from .closure import Closure, Decisions
 from .naming import Naming
@@ -120,10 +119,6 @@ class Search:
             if trial.failure.startswith(ASKED) and not self.options.paths:
                 self.options = self.options._replace(paths=True)
                 continue
-            by_name = self._by_name(trial.failure) - self.decisions.by_name
-            if by_name:
-                self.decisions.by_name |= by_name
-                continue
             if self._wants_whole_modules(trial.failure):
                 self.options = self.options._replace(whole=True)
                 continue
@@ -137,16 +132,6 @@ class Search:
             else:
                 return None
         return None
-
-    def _by_name(self, failure):
-        """Modules that a failure says are imported by name, and those that are named beside them: a table has many."""
-        asked = re.match(ASKED + "([\\w., ]*)", failure)
-        asked = {name for name in re.findall(r"\w+(?:\.\w+)+", asked[1]) if name in self.program.by_name} if asked else set()
-        for module in self.program.modules if asked else ():
-            texts = {one.value for one in ast.walk(module.source.tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
-            if texts & asked:
-                asked = asked | {text for text in texts if "." in text and text in self.program.by_name}
-        return {self.program.by_name[name].name for name in asked}
 
     def _uses_modules(self):
         """Whether a module is used as a value, of which not all is there."""
