@@ -157,9 +157,11 @@ fn repository(
     problems: &mut Vec<String>,
 ) -> Result<Option<Imported>> {
     let place = format!("prompts/{id}.txt");
-    let Some(bytes) = bytes_of(data, &place, problems) else { return Ok(None) };
-    let Some(bytes) = bytes else {
-        problems.push(format!("{place} is missing"));
+    let before = problems.len();
+    let Some(bytes) = bytes_of(data, &place, problems) else {
+        if problems.len() == before {
+            problems.push(format!("{place} is missing"));
+        }
         return Ok(None);
     };
     let prompt = match published::read(&String::from_utf8_lossy(&bytes)) {
@@ -244,7 +246,7 @@ impl Tests {
             if self.named.contains_key(target) {
                 continue;
             }
-            let bytes = bytes_of(data, &format!("{place}/{name}"), problems).flatten();
+            let bytes = bytes_of(data, &format!("{place}/{name}"), problems);
             self.files.extend(bytes.map(|bytes| (format!("{below}{name}"), bytes)));
             self.named.insert(target.clone(), format!("{below}{name}"));
         }
@@ -252,7 +254,7 @@ impl Tests {
             !name.ends_with("_test.py") && !name.ends_with(".pyc") && *name != "test_metadata.json"
         };
         for name in names.iter().filter(is_helper) {
-            let bytes = bytes_of(data, &format!("{place}/{name}"), problems).flatten();
+            let bytes = bytes_of(data, &format!("{place}/{name}"), problems);
             self.files.extend(bytes.map(|bytes| (format!("{below}{name}"), bytes)));
         }
         let classified = json_of(data, &format!("test_classifications/{source}.json"), problems);
@@ -295,14 +297,17 @@ fn names_below(data: &Folder, place: &str, problems: &mut Vec<String>) -> Result
     Ok(files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect())
 }
 
-/// A file of the data, or nothing where it is missing. None where it cannot be read, which is a problem.
-fn bytes_of(data: &Folder, place: &str, problems: &mut Vec<String>) -> Option<Option<Vec<u8>>> {
-    data.read_if_there(Path::new(place), LARGEST).map_err(|error| problems.push(error.to_string())).ok()
+/// A file of the data; none where it is missing, or cannot be read, which is a problem.
+fn bytes_of(data: &Folder, place: &str, problems: &mut Vec<String>) -> Option<Vec<u8>> {
+    data.read_if_there(Path::new(place), LARGEST).unwrap_or_else(|error| {
+        problems.push(error.to_string());
+        None
+    })
 }
 
 /// A file of JSON; null where it is missing.
 fn json_of(data: &Folder, place: &str, problems: &mut Vec<String>) -> Value {
-    let Some(bytes) = bytes_of(data, place, problems).flatten() else { return Value::Null };
+    let Some(bytes) = bytes_of(data, place, problems) else { return Value::Null };
     serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         problems.push(format!("{place} is not JSON: {error}"));
         Value::Null

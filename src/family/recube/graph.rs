@@ -5,7 +5,9 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
-use ruff_python_ast::{AnyParameterRef, Expr, ExprCall, Stmt, StmtClassDef, StmtFunctionDef, StmtImport, StmtImportFrom};
+use ruff_python_ast::{
+    AnyParameterRef, Expr, ExprCall, Stmt, StmtClassDef, StmtFunctionDef, StmtImport, StmtImportFrom,
+};
 use serde::Serialize;
 
 use super::similar::similar;
@@ -310,12 +312,11 @@ impl<'a> Visitor<'a> for Imports<'_> {
         match statement {
             Stmt::Import(import) => bound.extend(import.names.iter().map(|alias| {
                 let whole = alias.name.as_str();
-                match &alias.asname {
-                    Some(given) => (given.to_string(), Bound::Module(whole.to_owned())),
-                    None => {
-                        let root = whole.split('.').next().unwrap_or(whole).to_owned();
-                        (root.clone(), Bound::Module(root))
-                    }
+                if let Some(given) = &alias.asname {
+                    (given.to_string(), Bound::Module(whole.to_owned()))
+                } else {
+                    let root = whole.split('.').next().unwrap_or(whole).to_owned();
+                    (root.clone(), Bound::Module(root))
                 }
             })),
             Stmt::ImportFrom(import) => {
