@@ -15,11 +15,13 @@ use crate::attempt::lab::{Lab, Made, Wanted};
 use crate::attempt::overlay::History;
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
+use crate::family::gistify::{TestName, failing};
 use crate::family::recube::exchanged;
 use crate::family::recube::mask::{Cut, Masked, mask, text_of_target};
 use crate::record::collected::Group;
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::outcome::{Attempt, Exit, Outcome};
+use crate::record::patch::PathProblem;
 use crate::record::trace::check_path;
 use crate::score::LONGEST;
 use crate::store::journal::Journal;
@@ -156,14 +158,30 @@ impl Runs {
         groups: &[Group],
         number: u32,
     ) -> Result<Shown> {
+        self.shown_with(place, text, &BTreeMap::new(), groups, number)
+    }
+
+    /// The same with other texts of files of tests, by path.
+    ///
+    /// # Errors
+    /// As for [`Runs::shown`].
+    pub(crate) fn shown_with(
+        &mut self,
+        place: Place<'_>,
+        text: &[u8],
+        tests: &BTreeMap<String, String>,
+        groups: &[Group],
+        number: u32,
+    ) -> Result<Shown> {
         let mut parts = vec![VERSION.to_owned(), place.lab.built.key.clone(), place.target.to_owned()];
         parts.extend([sha256_hex(text), number.to_string(), format!("{:?}", place.lab.timeouts)]);
         parts.extend(groups.iter().map(|group| group.group_id.clone()));
+        parts.extend(tests.iter().flat_map(|(path, text)| [path.clone(), sha256_hex(text.as_bytes())]));
         let key = hash_parts(&parts);
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let shown = run(place, text, groups)?;
+        let shown = run(place, text, tests, groups)?;
         // What was broken is tried again the next time.
         if shown.broken.is_none() {
             self.journal.append(&Kept { key: key.clone(), shown: shown.clone() })?;
@@ -174,9 +192,14 @@ impl Runs {
     }
 }
 
-fn run(place: Place<'_>, text: &[u8], groups: &[Group]) -> Result<Shown> {
-    let patch = exchanged(place.target, text, place.byte_code)
-        .map_err(|_| Error::internal(format!("{} is not a file of a tree", place.target)))?;
+fn run(place: Place<'_>, text: &[u8], tests: &BTreeMap<String, String>, groups: &[Group]) -> Result<Shown> {
+    let exchange = || {
+        let mut patch = exchanged(place.target, text, place.byte_code)?;
+        tests.iter().try_for_each(|(path, text)| patch.put(path, text.clone().into_bytes()))?;
+        Ok(patch)
+    };
+    let patch = exchange()
+        .map_err(|_: PathProblem| Error::internal(format!("{} is not a file of a tree", place.target)))?;
     let lab = place.lab.with(place.cache, &patch, History::Hidden)?;
     let wanted: Vec<(usize, u32)> = (0..groups.len()).map(|at| (at, 1)).collect();
     let (world, durations) = (lab.base(), BTreeMap::new());
@@ -197,6 +220,27 @@ fn run(place: Place<'_>, text: &[u8], groups: &[Group]) -> Result<Shown> {
         }
         other => other.map(|()| shown),
     }
+}
+
+/// Files of tests in which these groups fail as soon as they start. Those whose test is defined elsewhere are left as they are.
+///
+/// # Errors
+/// IO errors.
+pub(crate) fn planted(lab: &Lab, groups: &[Group]) -> Result<BTreeMap<String, String>> {
+    let folder = Folder::open(&lab.built.tree)?;
+    let mut texts: BTreeMap<String, String> = BTreeMap::new();
+    for group in groups {
+        let text = match texts.get(&group.file) {
+            Some(text) => Some(text.clone()),
+            None => {
+                String::from_utf8(folder.read_through_links(Path::new(&group.file), LONGEST as u64 + 1)?).ok()
+            }
+        };
+        let test = TestName { classes: group.classes.clone(), function: group.function.clone() };
+        let fails = text.and_then(|text| failing(&text, &test).ok()?.into_iter().next());
+        texts.extend(fails.map(|text| (group.file.clone(), text)));
+    }
+    Ok(texts)
 }
 
 /// The group of an ID, with whatever cases its test function has.

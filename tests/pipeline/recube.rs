@@ -36,11 +36,18 @@ fn a_file_is_masked_and_what_is_handed_in_for_it_is_judged() {
 
     let (id, masked) = (instance["instance_id"].as_str().unwrap(), instance["masked"].as_str().unwrap());
     let original = std::fs::read_to_string(tree.join("pkg/core.py")).unwrap();
+    let less = original.replace("if not key:", "if False:");
     let submissions = [
         ("original", original.clone(), "ran", true),
         ("mask", masked.to_owned(), "not-collected", false),
-        ("less", original.replace("if not key:", "if False:"), "ran", false),
+        ("less", less.clone(), "ran", false),
         ("odd", "def (\n".to_owned(), "not-readable", false),
+        (
+            "neutral",
+            format!("{less}\nimport _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"),
+            "violation",
+            false,
+        ),
         ("leaves", format!("import os\nos._exit(0)\n{original}"), "not-collected", false),
     ];
     let mut arguments =

@@ -13,7 +13,6 @@ use crate::dataset::Dataset;
 use crate::dataset::recube::RecubeInstance;
 use crate::error::{Error, Result};
 use crate::family::WORKDIR;
-use crate::family::gistify::Violation;
 use crate::family::recube::leaks::Copies;
 use crate::family::recube::score::{Published, Rates};
 use crate::family::recube::viewed::viewed;
@@ -23,7 +22,7 @@ use crate::referee::recube::judge::{Instance, Judged};
 use crate::referee::recube::outputs;
 use crate::referee::recube::tables::{Report, Row, parts, write};
 use crate::referee::recube::trajectories::{self, Trajectories};
-use crate::referee::recube::{Ground, Place, Runs, group_of};
+use crate::referee::recube::{Ground, Place, Runs, group_of, planted};
 use crate::referee::submissions::{RunOf, Submission};
 use crate::store::write_json;
 use crate::terminal;
@@ -184,8 +183,7 @@ fn judge(
     let stage = restored.job.progress.stage(&title, (instances.len() * runs.len()) as u64);
     let mut known = Runs::open(&prepared.lab.folder.join("recube-scores"))?;
     let empty = Submission::default();
-    let (attempts, allows_copies) =
-        (score.policy.attempts, score.policy.allow.contains(&Violation::ImportsCopy));
+    let (attempts, allows) = (score.policy.attempts, &score.policy.allow);
     for instance in instances {
         let id = instance.head.instance_id.to_string();
         let cases = cases.get(&id).map(Vec::as_slice).unwrap_or_default();
@@ -208,7 +206,8 @@ fn judge(
             cases,
             groups: &groups,
             copies: &Copies::of(&instance.target, &instance.leaks, &python),
-            allows_copies,
+            allows,
+            planted: &planted(&prepared.lab, &groups)?,
         };
         for (at, run) in runs.iter().enumerate() {
             let submission = run.submissions.get(&id).unwrap_or(&empty);

@@ -15,7 +15,7 @@ pub enum Class {
     NoFile,
     /// The file is not Python that can be read; nothing is run.
     NotReadable,
-    /// It imports a copy of the original; nothing it passes counts.
+    /// It imports a copy of the original, or makes tests pass that fail; nothing it passes counts.
     Violation,
     /// No case ran.
     NotCollected,

@@ -1,7 +1,10 @@
 //! Submissions → judgements: a file is read, takes the place of the target, and the cases of the instance are run.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Place, Runs, Shown};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::family::gistify::Violation;
 use crate::family::recube::answer::patched;
 use crate::family::recube::leaks::Copies;
 use crate::family::recube::mask::{Cut, Function, NotMaskable, left_masked, mask, text_of_target};
@@ -36,8 +39,10 @@ pub(crate) struct Instance<'a> {
     pub(crate) groups: &'a [Group],
     /// Where the original can be read.
     pub(crate) copies: &'a Copies,
-    /// Whether importing a copy is noted and changes nothing.
-    pub(crate) allows_copies: bool,
+    /// What is noted and changes nothing.
+    pub(crate) allows: &'a [Violation],
+    /// Files of tests in which the groups fail as soon as they start.
+    pub(crate) planted: &'a BTreeMap<String, String>,
 }
 
 impl Instance<'_> {
@@ -71,12 +76,44 @@ impl Instance<'_> {
         let copies = self.copies.imported(text, self.original);
         flags.extend((!copies.is_empty()).then(|| "imports-copy".to_owned()));
         let judged = self.run(text.as_bytes(), attempts, runs)?;
+        let survivor = self.survivor(text, &judged, runs)?;
+        flags.extend(survivor.is_some().then(|| "neutralized-test".to_owned()));
         let judged = Judged { flags, left_masked, ..judged };
-        if copies.is_empty() || self.allows_copies || judged.class == Class::Lost {
-            return Ok(judged);
+        let copied = (!copies.is_empty()).then(|| {
+            (Violation::ImportsCopy, format!("imports {}, which has the original", copies.join(", ")))
+        });
+        let survived = survivor.map(|case| {
+            (
+                Violation::NeutralizedTest,
+                format!("{case} passes although its test fails as soon as it starts"),
+            )
+        });
+        let forbidden =
+            [copied, survived].into_iter().flatten().find(|(kind, _)| !self.allows.contains(kind));
+        match forbidden.filter(|_| judged.class != Class::Lost) {
+            Some((_, why)) => Ok(Judged { class: Class::Violation, detail: Some(why), ..judged }),
+            None => Ok(judged),
         }
-        let why = format!("imports {}, which has the original", copies.join(", "));
-        Ok(Judged { class: Class::Violation, detail: Some(why), ..judged })
+    }
+
+    /// A case that passes with this text, and still does where its test fails as soon as it starts, which the original does not.
+    fn survivor(&self, text: &str, judged: &Judged, runs: &mut Runs) -> Result<Option<String>> {
+        let passed = || judged.cases.iter().filter(|case| case.outcome == Some(Outcome::Passed));
+        if text == self.original || self.planted.is_empty() || passed().next().is_none() {
+            return Ok(None);
+        }
+        let mut fail = |text: &str| {
+            let shown = runs.shown_with(self.place, text.as_bytes(), self.planted, self.groups, 0)?;
+            Ok::<_, Error>(
+                passed().filter(|case| shown.passes(&case.id)).map(|case| case.id.clone()).collect(),
+            )
+        };
+        let all: BTreeSet<String> = fail(text)?;
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let of_original: BTreeSet<String> = fail(self.original)?;
+        Ok(all.into_iter().find(|id| !of_original.contains(id)))
     }
 
     /// The file of a submission: as it is, or as its patch makes it of the masked file, or of the original.
