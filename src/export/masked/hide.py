@@ -4,8 +4,9 @@ usage: hide.py FOLDER [ROOT]
 
 FOLDER has mask.json: `workdir`, `put` (files that take the place of others, which are in FOLDER/put) and `hide` (files that go).
 Besides go: byte code, compiled modules and history of the tree; and wherever else in the image the original of a file that was
-replaced can be read: copies (a fifth of its bodies of three statements and more, and two of them or all), archives with copies, byte
-code. Of pip, which carries some packages whole, all goes. The tree has one commit then, of all that is left. ROOT stands for `/`.
+replaced can be read: copies (a fifth of its bodies of three statements and more, and two of them or all; of a file with the same name
+in a folder with the same name, a fifth of its functions, whatever they do), archives with copies, byte code. Of pip, which carries some packages
+whole, all goes where it has a copy. The tree has one commit then, of all that is left. ROOT stands for `/`.
 """
 
 import ast
@@ -21,6 +22,10 @@ import zipfile
 LEAST_STATEMENTS = 3
 LARGEST = 4 << 20
 ARCHIVES = (".whl", ".zip", ".egg", ".pyz", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+# The standard library is nobody's release of a target, and Python needs it.
+STANDARD = re.compile(r"/lib/(?:python3[^/]*|pypy3[^/]*)/(?!(?:site|dist)-packages/)")
+# Folders that say nothing of whose file it is.
+PLAIN = ("src", "lib", "python", "tests", "test", "utils", "core")
 COMPILED = (".so", ".pyd", ".c", ".cpp")
 APART = ("proc", "sys", "dev")
 DEFINED = re.compile(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
@@ -39,12 +44,12 @@ def functions(body):
 
 
 def bodies(data):
-    """Bodies of three statements and more, docstrings aside, as trees; and the names of their functions."""
+    """Bodies of three statements and more, docstrings aside, as trees; the names of their functions, and of all that do something."""
     try:
         module = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set(), set()
-    found, names = set(), set()
+        return set(), set(), set()
+    found, names, written = set(), set(), set()
     for one in functions(module.body):
         body = one.body
         first = getattr(body[0], "value", None) if isinstance(body[0], ast.Expr) else None
@@ -53,7 +58,9 @@ def bodies(data):
         if len(body) >= LEAST_STATEMENTS:
             found.add("\n".join(map(ast.dump, body)))
             names.add(one.name.encode())
-    return found, names
+        if not all(isinstance(part, (ast.Raise, ast.Pass)) or getattr(getattr(part, "value", None), "value", None) is ... for part in body):
+            written.add(one.name)
+    return found, names, written
 
 
 def enough(common, whole):
@@ -63,12 +70,19 @@ def enough(common, whole):
 class Original:
     def __init__(self, path, data):
         self.path, self.data = path, data
-        self.bodies, self.names = bodies(data)
+        self.bodies, self.names, self.written = bodies(data)
         self.stem = os.path.basename(path)[: -len(".py")]
+        above = path.split("/")[-2:]
+        self.end = "/" + "/".join(above) if len(above) == 2 and above[0] not in PLAIN else None
 
-    def is_in(self, data):
+    def is_in(self, data, place):
         if data == self.data:
             return True
+        if self.end and ("/" + place).endswith(self.end) and not STANDARD.search(place):
+            # Another release of the same module, whose bodies may all be short.
+            common = len(self.written & bodies(data)[2])
+            if common and 5 * common >= len(self.written):
+                return True
         names = self.names.intersection(DEFINED.findall(data))
         # For most files the names are enough.
         return enough(len(names), len(self.names)) and enough(len(self.bodies & bodies(data)[0]), len(self.bodies))
@@ -81,12 +95,12 @@ def members(place):
             with zipfile.ZipFile(place) as opened:
                 for one in opened.infolist():
                     if one.filename.endswith(".py") and one.file_size <= LARGEST:
-                        yield opened.read(one)
+                        yield opened.read(one), one.filename
         else:
             with tarfile.open(place) as opened:
                 for one in opened:
                     if one.isfile() and one.name.endswith(".py") and one.size <= LARGEST:
-                        yield opened.extractfile(one).read()
+                        yield opened.extractfile(one).read(), one.name
     except Exception as error:
         # Each library that unpacks has errors of its own.
         print(f"cannot be unpacked: {place}: {error}")
@@ -96,7 +110,7 @@ def shows(place, name, originals):
     """Whether an original can be read in a file."""
     try:
         if name.endswith(ARCHIVES):
-            return any(one.is_in(data) for data in members(place) for one in originals)
+            return any(one.is_in(data, inside) for data, inside in members(place) for one in originals)
         if os.path.getsize(place) > LARGEST or not name.endswith((".py", ".pyi", ".pyc", ".txt", ".orig", ".bak")):
             return False
         with open(place, "rb") as opened:
@@ -106,7 +120,7 @@ def shows(place, name, originals):
     if name.endswith(".pyc"):
         # It has the path of what it was made of.
         return any(one.path.encode() in data for one in originals)
-    return any(one.is_in(data) for one in originals)
+    return any(one.is_in(data, place) for one in originals)
 
 
 def remove(place):

@@ -76,6 +76,21 @@ def test_nothing_of_the_original_is_left(tmp_path, capsys):
         assert not place.is_file() or SECRET.encode() not in place.read_bytes(), place
 
 
+def test_another_release_of_a_module_goes_even_if_its_bodies_are_short_and_other_ones(tmp_path):
+    tree, site, folder = image(tmp_path)
+    short = "def hook(a):\n    return a or {}\n\ndef send(a):\n    return hook(a)\n"
+    write(tree / "pkg/core.py", short)
+    other = short.replace("return a or {}", "return dict(a)")
+    write(tmp_path / "usr/lib/python3/site-packages/pip/_vendor/core.py", "")
+    pip = write(tmp_path / "usr/lib/python3/site-packages/pip/_vendor/pkg/core.py", other)
+    away = write(site / "elsewhere/core.py", other)
+    standard = write(tmp_path / "usr/lib/python3.12/pkg/core.py", other)
+    stubs = write(site / "stubs/pkg/core.py", "def hook(a): ...\ndef send(a): ...\n")
+    hide.main(str(folder), str(tmp_path))
+    assert not pip.exists() and not (tmp_path / "usr/lib/python3/site-packages/pip").exists()
+    assert away.exists() and stubs.exists() and standard.exists()
+
+
 def test_the_one_commit_is_of_what_is_left(tmp_path):
     tree, _, folder = image(tmp_path)
     hide.main(str(folder), str(tmp_path))
