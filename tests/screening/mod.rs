@@ -127,7 +127,7 @@ fn there_are_enough_labels_of_every_kind() {
     assert!(all - expected(KEPT) >= 70, "{} traps", all - expected(KEPT));
     // Commands and tests from outside have labels of their own.
     let is_other = |meaning: &str| meaning.starts_with("a command") || meaning.contains("(`tests_from`)");
-    let is_of_tests = |cause: &Cause| !is_other(cause.meaning());
+    let is_of_tests = |cause: &Cause| !is_other(&cause.meaning());
     for cause in Cause::named().filter(is_of_tests).chain(Dimension::ALL.map(Cause::DependsOn)) {
         let count = expected(&cause.to_string());
         assert!(count >= 4, "{cause}: {count} groups");
