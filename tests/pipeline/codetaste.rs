@@ -57,6 +57,17 @@ fn commit(clone: &Path, module: &str, function: &str) -> String {
 const TESTS: &str = "tests/test_areas.py";
 const FAILS: &str = "\n\ndef test_that_fails():\n    assert False\n";
 
+/// A bench with a clone, its first commit and the refactoring after it.
+fn refactored() -> (Bench, PathBuf, String, String) {
+    let bench = Bench::new();
+    let clone = bench.path().join("clone");
+    std::fs::create_dir(&clone).unwrap();
+    git(&clone, &["init", "-q"]);
+    let base = commit(&clone, "shapes", "calc_area");
+    let golden = commit(&clone, "areas", "area_of");
+    (bench, clone, base, golden)
+}
+
 /// A dataset of two pairs, of which one is an instance.
 struct Made {
     bench: Bench,
@@ -67,12 +78,7 @@ struct Made {
 
 impl Made {
     fn new() -> Self {
-        let bench = Bench::new();
-        let clone = bench.path().join("clone");
-        std::fs::create_dir(&clone).unwrap();
-        git(&clone, &["init", "-q"]);
-        let base = commit(&clone, "shapes", "calc_area");
-        let golden = commit(&clone, "areas", "area_of");
+        let (bench, clone, base, golden) = refactored();
         write(&clone, "README.md", "words\n");
         git(&clone, &["add", "-A"]);
         git(&clone, &["commit", "-qm", "words"]);
@@ -201,12 +207,7 @@ fn a_refactoring_becomes_an_instance_and_patches_are_judged() {
 
 #[test]
 fn a_patch_takes_the_place_of_the_golden_commit() {
-    let bench = Bench::new();
-    let clone = bench.path().join("clone");
-    std::fs::create_dir(&clone).unwrap();
-    git(&clone, &["init", "-q"]);
-    let base = commit(&clone, "shapes", "calc_area");
-    let golden = commit(&clone, "areas", "area_of");
+    let (bench, clone, base, golden) = refactored();
     write(bench.path(), "moved.diff", &(git(&clone, &["diff", "--binary", &base, &golden]) + "\n"));
     let pair =
         |base: &str| format!("[[pair]]\nrepo = \"made/up\"\npatch = \"moved.diff\"\ncommit = \"{base}\"\n");
@@ -235,12 +236,7 @@ const RULES: &str = r#"{"rules": [
 #[ignore = "needs in GISTMILL_TEST_SEMGREP the program of Semgrep"]
 fn patterns_of_the_outside_engine_judge_and_trouble_of_one_pair_is_its_own() {
     let semgrep = PathBuf::from(std::env::var_os("GISTMILL_TEST_SEMGREP").unwrap());
-    let bench = Bench::new();
-    let clone = bench.path().join("clone");
-    std::fs::create_dir(&clone).unwrap();
-    git(&clone, &["init", "-q"]);
-    let base = commit(&clone, "shapes", "calc_area");
-    let golden = commit(&clone, "areas", "area_of");
+    let (bench, clone, base, golden) = refactored();
     let next = commit(&clone, "shapes", "plain_area");
     write(bench.path(), "given.yml", RULES);
     let pair =
