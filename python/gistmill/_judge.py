@@ -69,8 +69,10 @@ class Score:
 
     @property
     def fidelity(self) -> bool:
-        """Whether the submission does what the original does, by the rules."""
-        return self.row.get("fidelity") is True
+        """Whether the submission does what the original does, by the rules: of a masked file, whether all cases pass."""
+        if "fidelity" in self.row:
+            return self.row["fidelity"] is True
+        return 0 < self.row.get("total", 0) == self.row.get("passed")
 
     @property
     def reward(self) -> float:

@@ -3,7 +3,7 @@
 mod codetaste;
 pub(super) mod judged;
 pub(super) mod policy;
-mod recube;
+pub(super) mod recube;
 pub(super) mod rules;
 mod said;
 

@@ -1,8 +1,10 @@
 //! `gistmill serve`: a judge that stays.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod recube;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -69,54 +71,64 @@ struct Court<'a> {
 /// Judges until a stop is asked for.
 ///
 /// # Errors
-/// Usage errors: not a dataset of submissions, an address that others reach; the machine's.
+/// Usage errors: a dataset of a family whose submissions are not served, an address that others reach; the machine's.
 pub(crate) fn run(arguments: &Arguments, asked: &ServeArguments) -> Result<u8> {
-    check(asked)?;
+    if !asked.stdio && !asked.public && !asked.listen.ip().is_loopback() {
+        return Err(Error::usage(format!("other machines reach {}, and there is no login", asked.listen))
+            .with_hint("listen at 127.0.0.1, or say --public where the network is your own"));
+    }
+    match Dataset::open_any(asked.restore.dataset())?.manifest.family {
+        Family::Gistify => of_tests(arguments, asked),
+        Family::Recube => recube::run(arguments, asked),
+        other @ Family::Codetaste => Err(Error::usage(format!(
+            "submissions for a dataset of the family {} are not served",
+            other.as_str()
+        ))
+        .with_hint("`gistmill score` judges them")),
+    }
+}
+
+/// Judges texts in the places of tests.
+fn of_tests(arguments: &Arguments, asked: &ServeArguments) -> Result<u8> {
     let mut restored = asked.restore.open(arguments)?;
     restored.take_variants(asked.policy.hidden.as_deref())?;
     rules(&mut restored)?;
     let courts = courts(&restored, asked)?;
     let jobs = restored.job.request.jobs;
-    let slots = SLOTS_FOR_EACH * jobs;
-    let parking = Arc::new(Parking::new(PARKED_FOR_EACH * slots));
+    let parking = Arc::new(Parking::new(PARKED_FOR_EACH * SLOTS_FOR_EACH * jobs));
+    let instances = courts.iter().flat_map(|court| court.originals.keys().cloned()).collect();
+    let policy = asked.policy.policy(restored.family().submission());
+    let bench = Bench { courts, policy, parking: &parking, jobs, known: Mutex::default() };
+    let parked = Arc::clone(&parking);
+    let idle = move || parked.len();
+    answer((arguments, asked), (&restored, instances), &|submitted| bench.judge(submitted), idle)
+}
+
+/// Answers requests with what judges, and how many runners wait.
+fn answer(
+    (arguments, asked): (&Arguments, &ServeArguments),
+    (restored, instances): (&Restored, BTreeSet<String>),
+    judge: &serve::Judge<'_>,
+    idle: impl Fn() -> usize + Send + Sync + 'static,
+) -> Result<u8> {
     let settings = Settings {
         dataset: restored.job.config.dataset.name.to_string(),
         version: restored.job.config.dataset.version.to_string(),
-        instances: courts.iter().flat_map(|court| court.originals.keys().cloned()).collect(),
-        slots,
+        instances,
+        slots: SLOTS_FOR_EACH * restored.job.request.jobs,
         queue: asked.queue as usize,
         deadline: Duration::from_secs(asked.deadline),
         is_public: asked.public,
     };
-    let policy = asked.policy.policy(restored.family().submission());
-    let bench = Bench { courts, policy, parking: &parking, jobs, known: Mutex::default() };
-    let parked = Arc::clone(&parking);
-    let more = move || vec![("runners_idle", "Runners that wait for a text", parked.len() as f64)];
+    let more = move || vec![("runners_idle", "Runners that wait for a text", idle() as f64)];
     let door = if asked.stdio {
         Door::Stdio
     } else {
         let (format, instances) = (arguments.format, settings.instances.len());
         Door::Http(asked.listen, Box::new(move |address| say_ready(format, address, instances)))
     };
-    serve::serve(settings, door, &|submitted| bench.judge(submitted), Box::new(more))?;
+    serve::serve(settings, door, judge, Box::new(more))?;
     Ok(0)
-}
-
-/// Refuses what cannot be served before anything is made.
-fn check(asked: &ServeArguments) -> Result<()> {
-    if !asked.stdio && !asked.public && !asked.listen.ip().is_loopback() {
-        return Err(Error::usage(format!("other machines reach {}, and there is no login", asked.listen))
-            .with_hint("listen at 127.0.0.1, or say --public where the network is your own"));
-    }
-    let dataset = Dataset::open_any(asked.restore.dataset())?;
-    match dataset.manifest.family {
-        Family::Gistify => Ok(()),
-        other => Err(Error::usage(format!(
-            "submissions for a dataset of the family {} are not served",
-            other.as_str()
-        ))
-        .with_hint("`gistmill score` judges them")),
-    }
 }
 
 fn say_ready(format: Format, address: SocketAddr, instances: usize) {
@@ -161,6 +173,10 @@ struct Bench<'a> {
     known: Mutex<Known>,
 }
 
+fn opened(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Bench<'_> {
     fn judge(&self, submitted: &Submitted) -> Result<Judgement> {
         let found =
@@ -177,7 +193,7 @@ impl Bench<'_> {
             Referee { lab: &court.prepared.lab, ground: &court.ground, policy: &self.policy, terms: &terms };
         let text = submitted.text.as_bytes();
         let key = referee.key(original, Some(text));
-        if let Some(judgement) = self.known().get(&key, submitted.evidence) {
+        if let Some(judgement) = opened(&self.known).get(&key, submitted.evidence) {
             return Ok(judgement);
         }
         let submission = Submission { text: Some(text.to_vec()), ..Submission::default() };
@@ -186,14 +202,10 @@ impl Bench<'_> {
         let lost = judged.lost.clone();
         let (row, evidence) = said(instance, judged)?;
         if lost.is_none() {
-            self.known().keep(key, row.clone(), evidence.clone());
+            opened(&self.known).keep(key, row.clone(), evidence.clone());
         }
         let evidence = submitted.evidence.then_some(evidence);
         Ok(Judgement { row, evidence, lost, known: false })
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

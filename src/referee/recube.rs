@@ -21,6 +21,7 @@ use crate::error::{Error, Fault, Result};
 use crate::family::gistify::{TestName, line_of};
 use crate::family::recube::exchanged;
 use crate::family::recube::mask::{Cut, Masked, mask, text_of_target};
+use crate::interrupt::Waiting;
 use crate::record::collected::Group;
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::outcome::{Attempt, Exit, Outcome};
@@ -34,6 +35,8 @@ use crate::store::journal::Journal;
 
 /// Raised when the same text may show something else.
 const VERSION: &str = "recube-2";
+/// Runners that wait for the next text at most.
+const PARKED: usize = 8;
 
 /// What groups showed with a text in the place of the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,11 +129,14 @@ pub(crate) struct Place<'a> {
     pub(crate) target: &'a str,
     /// Files with byte code of the original.
     pub(crate) byte_code: &'a [String],
+    /// Who waits for what is run there, if anybody does.
+    pub(crate) waiting: Option<&'a Waiting>,
 }
 
-/// Runs with texts in the place of targets, kept in a journal. Many threads may ask at the same time.
+/// Runs with texts in the place of targets. Many threads may ask at the same time.
 pub(crate) struct Runs {
-    kept: Mutex<Recorded>,
+    /// What was shown; none where nothing is remembered.
+    kept: Option<Mutex<Recorded>>,
     /// Trees without their targets, by place of the tree and target.
     bases: Mutex<BTreeMap<(String, String), Arc<Lab>>>,
     /// Runners that wait for the next text.
@@ -186,9 +192,17 @@ impl Runs {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let (journal, rows) = Journal::open::<Kept>(path)?;
         let known = rows.into_iter().map(|row| (row.key, row.shown)).collect();
-        let most = 2 * std::thread::available_parallelism().map_or(1, usize::from);
-        let parking = Parking::new(most);
-        Ok(Runs { kept: Mutex::new(Recorded { journal, known }), bases: Mutex::default(), parking })
+        Ok(Runs { kept: Some(Mutex::new(Recorded { journal, known })), ..Runs::fresh(PARKED) })
+    }
+
+    /// Runs that know of no others, nor remember any. So many runners wait for texts at most.
+    pub(crate) fn fresh(parked: usize) -> Self {
+        Runs { kept: None, bases: Mutex::default(), parking: Parking::new(parked) }
+    }
+
+    /// Runners that wait for a text.
+    pub(crate) fn idle(&self) -> usize {
+        self.parking.len()
     }
 
     /// What these groups show with a text in the place of the target, in a tree without history: made once for each
@@ -207,16 +221,16 @@ impl Runs {
     /// As for [`Runs::shown`].
     pub(crate) fn all_shown(&self, place: Place<'_>, all: &[Asked<'_>]) -> Result<Vec<Shown>> {
         let keys: Vec<String> = all.iter().map(|asked| asked.key(place)).collect();
-        let mut shown: Vec<Option<Shown>> =
-            keys.iter().map(|key| self.kept().known.get(key).cloned()).collect();
+        let known = |key: &String| self.kept()?.known.get(key).cloned();
+        let mut shown: Vec<Option<Shown>> = keys.iter().map(known).collect();
         let missing: Vec<usize> = (0..all.len()).filter(|at| shown[*at].is_none()).collect();
         if !missing.is_empty() {
             let asked: Vec<Asked<'_>> = missing.iter().map(|at| all[*at]).collect();
             let made = self.run(place, &asked)?;
             for (at, made) in missing.into_iter().zip(made) {
                 // What was broken is tried again the next time.
-                if made.broken.is_none() {
-                    self.kept().keep(&keys[at], &made)?;
+                if let Some(mut kept) = self.kept().filter(|_| made.broken.is_none()) {
+                    kept.keep(&keys[at], &made)?;
                 }
                 shown[at] = Some(made);
             }
@@ -224,8 +238,8 @@ impl Runs {
         Ok(shown.into_iter().flatten().collect())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Recorded> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> Option<MutexGuard<'_, Recorded>> {
+        self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The tree of a target with nothing in its place.
@@ -259,7 +273,8 @@ impl Runs {
             task.runs = task.runs.iter().flat_map(of_run).collect();
         }
         let mut pool = base.busy_pool(groups, &world);
-        pool.terms = Terms { parking: Some(&self.parking), workers: Some(1), waiting: None };
+        let waiting = place.waiting.cloned();
+        pool.terms = Terms { parking: Some(&self.parking), workers: Some(1), waiting };
         pool.passes.iter_mut().for_each(|pass| pass.texts = Some(&texts));
         let mut shown: Vec<Shown> = all.iter().map(|_| Shown::default()).collect();
         let made = pool.run(tasks, |event| {

@@ -13,7 +13,7 @@ use crate::pipeline::prepare::Prepared;
 use crate::record::collected::Group;
 use crate::record::recube::InstanceCase;
 use crate::referee::recube::{Ground, Place, Runs, Shown, group_of};
-use crate::store::{Cache, scratch};
+use crate::store::Cache;
 
 /// Runs the instances of one repository so many times; `step` is called after each of them.
 ///
@@ -27,8 +27,7 @@ pub(crate) fn verify(
     step: &(dyn Fn() + Sync),
 ) -> Result<Vec<Verified>> {
     // Nothing that an earlier command left counts.
-    let folder = scratch()?;
-    let runs = Runs::open(&folder.path().join("runs"))?;
+    let runs = Runs::fresh(2 * prepared.lab.jobs());
     let of_one = |(instance, cases): &(&RecubeInstance, Vec<&InstanceCase>)| {
         let mut one = Verified {
             instance_id: instance.head.instance_id.to_string(),
@@ -45,6 +44,7 @@ pub(crate) fn verify(
                     cache,
                     target: &instance.target,
                     byte_code: &ground.byte_code,
+                    waiting: None,
                 };
                 run(&mut one, (place, &ground), cases, attempts, &runs)?;
             }

@@ -1,6 +1,9 @@
 //! A dataset of masked files, from the tree to the score.
 
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -60,9 +63,16 @@ fn a_file_is_masked_and_what_is_handed_in_for_it_is_judged() {
         arguments.push(format!("runs/{name}"));
     }
     bench.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).with_code(0);
+    // A judge that stays says the same, to the byte.
+    let asks = submissions.iter().map(|(name, text, ..)| {
+        json!({ "id": name, "instance_id": id, "submission": text, "evidence": true }).to_string() + "\n"
+    });
+    let mut served = answers(&bench, &arguments[1..5], &asks.collect::<String>());
     for (name, _, class, is_solved) in submissions {
         let folder = bench.path().join("scores/trees/1").join(name);
         let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
+        let answer = served.remove(name).unwrap_or_else(|| panic!("no answer for {name}"));
+        assert!(answer.contains(&format!("\"score\":{}", read("scores.jsonl").trim_end())), "{answer}");
         let row: Value = serde_json::from_str(&read("scores.jsonl")).unwrap();
         assert_eq!(
             (&row["class"], row["passed"] == row["total"]),
@@ -79,6 +89,26 @@ fn a_file_is_masked_and_what_is_handed_in_for_it_is_judged() {
     let source = format!("--source=trees/keeps_values={}", tree.display());
     let verified = bench.run(&["verify", "output/trees/1", &source]).with_code(0).stdout;
     assert!(verified.contains("as recorded: 1 of 1"), "{verified}");
+}
+
+/// What a server that is started for these requests answers, by their ids.
+fn answers(bench: &Bench, arguments: &[String], asks: &str) -> BTreeMap<String, String> {
+    let mut words = vec!["serve", "--stdio"];
+    words.extend(arguments.iter().map(String::as_str));
+    let mut server = bench.gistmill(&words);
+    let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    let mut input = server.stdin.take().unwrap();
+    input.write_all(asks.as_bytes()).expect("is taken");
+    let output = BufReader::new(server.stdout.take().unwrap());
+    let lines: Vec<String> =
+        output.lines().take(1 + asks.lines().count()).map(|line| line.expect("is text")).collect();
+    drop(input);
+    assert_eq!(server.wait().expect("ends").code(), Some(0));
+    let of_line = |line: &String| {
+        let answer: Value = serde_json::from_str(line).expect("is JSON");
+        (answer["id"].as_str().expect("is ours").to_owned(), line.clone())
+    };
+    lines[1..].iter().map(of_line).collect()
 }
 
 /// What the benchmark's authors publish, made up: two repositories, one whose tests have nothing beside them, and a large one of the

@@ -7,7 +7,9 @@ use std::time::Duration;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use super::policy::PolicyArguments;
 use super::{MADE_OF, Made, ScoreArguments, has_unknown, read_runs, warn_of_troubles};
+use crate::attempt::lab::Lab;
 use crate::cli::restored::Restored;
 use crate::cli::{Arguments, Format};
 use crate::dataset::Dataset;
@@ -17,7 +19,9 @@ use crate::family::WORKDIR;
 use crate::family::recube::leaks::Copies;
 use crate::family::recube::score::{Published, Rates};
 use crate::family::recube::viewed::viewed;
+use crate::interrupt::Waiting;
 use crate::pipeline::prepare::Prepared;
+use crate::record::collected::Group;
 use crate::record::recube::InstanceCase;
 use crate::referee::recube::judge::{Instance, Judged};
 use crate::referee::recube::outputs;
@@ -25,7 +29,7 @@ use crate::referee::recube::tables::{Report, Row, parts, write};
 use crate::referee::recube::trajectories::{self, Trajectories};
 use crate::referee::recube::{Ground, Place, Runs, group_of, lines_of_tests};
 use crate::referee::submissions::{RunOf, Submission};
-use crate::store::write_json;
+use crate::store::{Cache, write_json};
 use crate::terminal;
 
 /// Options that go with masked files alone.
@@ -66,12 +70,7 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     let (place, runs, done) = handed_in(score, dataset)?;
     let base = base(score, &runs)?;
     warn_of_troubles(&runs);
-    let mut cases: BTreeMap<String, Vec<InstanceCase>> = BTreeMap::new();
-    for (id, case) in dataset.recube_cases()? {
-        if case.left_out.is_none() {
-            cases.entry(id).or_default().push(case);
-        }
-    }
+    let cases = judging_cases(dataset)?;
     let (restored, instances, others) = score.restore.open_recube(arguments)?;
     if let Some((_, error)) = others.into_iter().next() {
         return Err(error);
@@ -172,11 +171,82 @@ fn row<'a>(
     Some(Row { instance: one, meta, has_folder, judged, quarter: None, viewed })
 }
 
+/// An instance with all that judging takes.
+pub(crate) struct OnTrial<'a> {
+    pub(crate) instance: &'a RecubeInstance,
+    cases: &'a [InstanceCase],
+    groups: Vec<Group>,
+    ground: Ground,
+    copies: Copies,
+    lines: BTreeMap<String, u32>,
+}
+
+impl<'a> OnTrial<'a> {
+    /// Reads what of the tree it takes.
+    ///
+    /// # Errors
+    /// A usage error: its original or its mask is not the one that the dataset says.
+    pub(crate) fn new(lab: &Lab, instance: &'a RecubeInstance, cases: &'a JudgingCases) -> Result<Self> {
+        let cases = cases.get(instance.head.instance_id.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let ids: BTreeSet<&str> = cases.iter().map(|case| case.group_id.as_str()).collect();
+        let groups: Vec<Group> = ids.into_iter().map(group_of).collect();
+        let ground = Ground::of(lab, &instance.target)?;
+        ground.check(&instance.original_sha256, &instance.masked_sha256)?;
+        let python = ground.python.iter().map(String::as_str).collect();
+        let copies = Copies::of(&instance.target, &instance.leaks, &python);
+        let lines = lines_of_tests(lab, &groups)?;
+        Ok(OnTrial { instance, cases, groups, ground, copies, lines })
+    }
+
+    /// Judges what was handed in for it, where somebody waits as long as they wait.
+    ///
+    /// # Errors
+    /// IO errors and an interruption.
+    pub(crate) fn judge(
+        &self,
+        (lab, cache): (&Lab, &Cache),
+        submission: &Submission,
+        policy: &PolicyArguments,
+        (runs, waiting): (&Runs, Option<&Waiting>),
+    ) -> Result<Judged> {
+        let (target, byte_code) = (&self.instance.target, &self.ground.byte_code);
+        let instance = Instance {
+            place: Place { lab, cache, target, byte_code, waiting },
+            original: &self.ground.original,
+            masked: &self.ground.masked.text,
+            functions: &self.ground.masked.functions,
+            cases: self.cases,
+            groups: &self.groups,
+            copies: &self.copies,
+            allows: &policy.allow,
+            lines: &self.lines,
+        };
+        instance.judge(submission, policy.attempts, runs)
+    }
+}
+
+/// The cases that judge, by instance.
+pub(crate) type JudgingCases = BTreeMap<String, Vec<InstanceCase>>;
+
+/// Reads the cases that judge.
+///
+/// # Errors
+/// A table that cannot be read.
+pub(crate) fn judging_cases(dataset: &Dataset) -> Result<JudgingCases> {
+    let mut cases = JudgingCases::new();
+    for (id, case) in dataset.recube_cases()? {
+        if case.left_out.is_none() {
+            cases.entry(id).or_default().push(case);
+        }
+    }
+    Ok(cases)
+}
+
 /// Judges what was handed in for the instances of one repository.
 fn judge(
     restored: &Restored,
     prepared: &Prepared,
-    (instances, cases): (&[&RecubeInstance], &BTreeMap<String, Vec<InstanceCase>>),
+    (instances, cases): (&[&RecubeInstance], &JudgingCases),
     (runs, score): (&[RunOf], &ScoreArguments),
     judged: &mut AllJudged,
 ) -> Result<()> {
@@ -184,35 +254,13 @@ fn judge(
     let stage = restored.job.progress.stage(&title, (instances.len() * runs.len()) as u64);
     let known = Runs::open(&prepared.lab.folder.join("recube-scores"))?;
     let empty = Submission::default();
-    let (attempts, allows) = (score.policy.attempts, &score.policy.allow);
     let of_instance = |instance: &&RecubeInstance| -> Result<Vec<((String, usize), Judged)>> {
         let id = instance.head.instance_id.to_string();
-        let cases = cases.get(&id).map(Vec::as_slice).unwrap_or_default();
-        let ids: BTreeSet<&str> = cases.iter().map(|case| case.group_id.as_str()).collect();
-        let groups: Vec<_> = ids.into_iter().map(group_of).collect();
-        let ground = Ground::of(&prepared.lab, &instance.target)?;
-        ground.check(&instance.original_sha256, &instance.masked_sha256)?;
-        let python = ground.python.iter().map(String::as_str).collect();
-        let place = Place {
-            lab: &prepared.lab,
-            cache: &restored.job.cache,
-            target: &instance.target,
-            byte_code: &ground.byte_code,
-        };
-        let on_trial = Instance {
-            place,
-            original: &ground.original,
-            masked: &ground.masked.text,
-            functions: &ground.masked.functions,
-            cases,
-            groups: &groups,
-            copies: &Copies::of(&instance.target, &instance.leaks, &python),
-            allows,
-            lines: &lines_of_tests(&prepared.lab, &groups)?,
-        };
+        let on_trial = OnTrial::new(&prepared.lab, instance, cases)?;
         let of_run = |(at, run): (usize, &RunOf)| {
             let submission = run.submissions.get(&id).unwrap_or(&empty);
-            let one = on_trial.judge(submission, attempts, &known)?;
+            let place = (&prepared.lab, &restored.job.cache);
+            let one = on_trial.judge(place, submission, &score.policy, (&known, None))?;
             stage.step();
             Ok(((id.clone(), at), one))
         };

@@ -357,8 +357,13 @@ impl Repository<'_> {
             let byte_code = tree.byte_code(file);
             let bytes = tree.texts.get(file).map(Vec::as_slice).unwrap_or_default();
             let original = text_of_target(bytes).unwrap_or_default();
-            let place =
-                Place { lab: &prepared.lab, cache: self.pipeline.cache, target: file, byte_code: &byte_code };
+            let place = Place {
+                lab: &prepared.lab,
+                cache: self.pipeline.cache,
+                target: file,
+                byte_code: &byte_code,
+                waiting: None,
+            };
             let seed = self.pipeline.config.dataset.seed;
             let candidate =
                 Candidate { place, original, target, groups: &selection.groups, bounds: config, seed };

@@ -1,9 +1,9 @@
 //! Submissions → judgements: a file is read, takes the place of the target, and the cases of the instance are run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Asked, Place, Runs, Shown};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::family::gistify::Violation;
 use crate::family::recube::answer::patched;
 use crate::family::recube::leaks::Copies;
@@ -75,8 +75,8 @@ impl Instance<'_> {
         flags.extend((!left_masked.is_empty()).then(|| "left-masked".to_owned()));
         let copies = self.copies.imported(text, self.original);
         flags.extend((!copies.is_empty()).then(|| "imports-copy".to_owned()));
-        let judged = self.run(text, attempts, runs)?;
-        let survivor = self.survivor(text, &judged, runs)?;
+        let (judged, failing) = self.run(text, attempts, runs)?;
+        let survivor = self.survivor(&judged, failing, runs)?;
         flags.extend(survivor.is_some().then(|| "neutralized-test".to_owned()));
         let judged = Judged { flags, left_masked, ..judged };
         let copied = (!copies.is_empty()).then(|| {
@@ -96,24 +96,16 @@ impl Instance<'_> {
         }
     }
 
-    /// A case that passes with this text, and still does where its test fails as soon as it starts, which the original does not.
-    fn survivor(&self, text: &str, judged: &Judged, runs: &Runs) -> Result<Option<String>> {
-        let passed = || judged.cases.iter().filter(|case| case.outcome == Some(Outcome::Passed));
-        if text == self.original || self.lines.is_empty() || passed().next().is_none() {
-            return Ok(None);
-        }
-        let fail = |text: &str| {
-            let shown = runs.all_shown(self.place, &[self.failing(text)])?.pop().unwrap_or_default();
-            Ok::<_, Error>(
-                passed().filter(|case| shown.passes(&case.id)).map(|case| case.id.clone()).collect(),
-            )
-        };
-        let all: BTreeSet<String> = fail(text)?;
+    /// A case that passes with a text, and still does where its test fails as soon as it starts, which the original does not.
+    fn survivor(&self, judged: &Judged, failing: Option<Shown>, runs: &Runs) -> Result<Option<String>> {
+        let Some(failing) = failing else { return Ok(None) };
+        let passed = judged.cases.iter().filter(|case| case.outcome == Some(Outcome::Passed));
+        let all: Vec<&str> = passed.map(|case| case.id.as_str()).filter(|id| failing.passes(id)).collect();
         if all.is_empty() {
             return Ok(None);
         }
-        let of_original: BTreeSet<String> = fail(self.original)?;
-        Ok(all.into_iter().find(|id| !of_original.contains(id)))
+        let original = runs.all_shown(self.place, &[self.failing(self.original)])?.pop().unwrap_or_default();
+        Ok(all.into_iter().find(|id| !original.passes(id)).map(str::to_owned))
     }
 
     /// The file of a submission: as it is, or as its patch makes it of the masked file, or of the original.
@@ -129,18 +121,20 @@ impl Instance<'_> {
         Asked { text, groups: self.groups, failing: Some(self.lines), number: 0 }
     }
 
-    fn run(&self, text: &str, attempts: u32, runs: &Runs) -> Result<Judged> {
-        let mut all: Vec<Shown> = Vec::new();
+    /// What the cases show, and what they show where their tests fail as soon as they start; that is not asked of the original.
+    fn run(&self, text: &str, attempts: u32, runs: &Runs) -> Result<(Judged, Option<Shown>)> {
+        let (mut all, mut failing) = (Vec::<Shown>::new(), None);
         for number in 0..attempts.max(1) {
             let mut asked = vec![Asked { text, groups: self.groups, failing: None, number }];
-            // What [`Instance::survivor`] asks for is made of the same import.
             asked.extend((number == 0 && text != self.original).then(|| self.failing(text)));
-            let shown = runs.all_shown(self.place, &asked)?.swap_remove(0);
+            let mut made = runs.all_shown(self.place, &asked)?;
+            failing = failing.or_else(|| made.drain(1..).next());
+            let shown = made.swap_remove(0);
             if let Some(broken) = shown.broken {
                 // Where the original can be run, it is the submission that cannot.
                 let original = runs.shown(self.place, self.original, self.groups, number)?;
                 let class = if original.broken.is_some() { Class::Lost } else { Class::NotCollected };
-                return Ok(self.ended(class, Some(broken)));
+                return Ok((self.ended(class, Some(broken)), None));
             }
             all.push(shown);
         }
@@ -153,7 +147,7 @@ impl Instance<'_> {
             (false, false, true) => Class::Ran,
             (false, false, false) => Class::NotCollected,
         };
-        Ok(Judged { class, detail: None, flags: Vec::new(), left_masked: Vec::new(), cases })
+        Ok((Judged { class, detail: None, flags: Vec::new(), left_masked: Vec::new(), cases }, failing))
     }
 
     fn ended(&self, class: Class, detail: Option<String>) -> Judged {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::judge::Judged;
 use crate::dataset::recube::RecubeInstance;
@@ -272,18 +272,38 @@ impl Report {
     }
 }
 
+/// The line of `scores.jsonl` of a submission, without its end.
+///
+/// # Errors
+/// A row that cannot be encoded, which is a bug.
+pub(crate) fn line(row: &Row<'_>) -> Result<String> {
+    serde_json::to_string(&ScoreRow::of(row))
+        .map_err(|error| Error::internal("cannot encode a score").with_source(error))
+}
+
+/// What a judgement follows from: its cases, as in the table `cases`.
+pub(crate) fn evidence(judged: &Judged) -> Value {
+    let of_case = |case: &ScoredCase| {
+        json!({
+            "case_id": case.id,
+            "kind": case.kind.as_str(),
+            "entry": case.way.as_str(),
+            "outcome": case.outcome.map(Outcome::as_str),
+        })
+    };
+    json!({ "cases": judged.cases.iter().map(of_case).collect::<Vec<_>>() })
+}
+
 /// Writes the tables of a run.
 ///
 /// # Errors
 /// IO errors with the path; rows that cannot be encoded, which is a bug.
 pub(crate) fn write(folder: &Path, report: &Report, rows: &[Row<'_>]) -> Result<()> {
     fs_err::create_dir_all(folder)?;
-    let all: Vec<ScoreRow> = rows.iter().map(ScoreRow::of).collect();
-    let lines: std::result::Result<Vec<String>, _> = all.iter().map(serde_json::to_string).collect();
-    let lines = lines.map_err(|error| Error::internal("cannot encode a score").with_source(error))?;
+    let lines: Vec<String> = rows.iter().map(line).collect::<Result<_>>()?;
     let lines: String = lines.into_iter().map(|line| line + "\n").collect();
     write_text(&folder.join("scores.jsonl"), &lines)?;
-    table(folder, "scores", scores(), all)?;
+    table(folder, "scores", scores(), rows.iter().map(ScoreRow::of))?;
     let each = rows.iter().flat_map(|row| {
         let instance = row.instance;
         row.judged.cases.iter().map(move |case| CaseRow { instance, case })
