@@ -207,7 +207,8 @@ fn print(
                     "judged there: by how each case of a test ends, or what a command shows; `gistmill score` judges the rest"
                 }
             });
-            if unbuilt.len() < collection.environments.len() {
+            let needs_images = served.iter().any(|format| *format != Harness::Prompts);
+            if needs_images && unbuilt.len() < collection.environments.len() {
                 terminal::say(&format!("next: sh {}", asked.output.join("images/build.sh").display()));
             }
             terminal::say(&format!("then: {} says how to run it", asked.output.join("README.md").display()));

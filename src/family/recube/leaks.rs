@@ -7,12 +7,14 @@ use ruff_python_ast::comparable::ComparableStmt;
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{Expr, Stmt};
 
-use super::mask::{functions, without_docstring};
+use super::mask::{functions, is_trivial, without_docstring};
 use super::surface::{absolute, joined, module_name};
 use crate::score::text::parse;
 
 /// Shorter bodies are alike by chance.
 const LEAST_STATEMENTS: usize = 3;
+/// Folders that say nothing of whose file it is.
+const PLAIN: [&str; 7] = ["src", "lib", "python", "tests", "test", "utils", "core"];
 
 /// The bodies of a file with at least three statements, docstrings aside, as trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Bodies {
     hashes: BTreeSet<u64>,
     /// Names of their functions.
     names: BTreeSet<String>,
+    /// Names of all functions with a body.
+    written: BTreeSet<String>,
 }
 
 impl Bodies {
@@ -29,13 +33,17 @@ impl Bodies {
             let mut bodies = Bodies::default();
             for (name, function) in functions(parsed.body) {
                 let body = without_docstring(&function.body);
+                let name = name.rsplit('.').next().unwrap_or(&name);
+                if !is_trivial(body) {
+                    bodies.written.insert(name.to_owned());
+                }
                 if body.len() >= LEAST_STATEMENTS {
                     let mut hasher = DefaultHasher::new();
                     for statement in body {
                         ComparableStmt::from(statement).hash(&mut hasher);
                     }
                     bodies.hashes.insert(hasher.finish());
-                    bodies.names.insert(name.rsplit('.').next().unwrap_or(&name).to_owned());
+                    bodies.names.insert(name.to_owned());
                 }
             }
             bodies
@@ -52,6 +60,21 @@ impl Bodies {
         // For most files the names are enough, without a look at their trees.
         enough(names, self.names.len())
             && enough(self.hashes.intersection(&Bodies::of(other).hashes).count(), self.hashes.len())
+    }
+}
+
+impl Bodies {
+    /// Whether an installed file is the target in another release, whose bodies may all be short: it has its name, in a
+    /// folder of the same name, and a fifth of its functions.
+    pub fn are_released_in(&self, target: &str, path: &str, text: &str) -> bool {
+        let mut above = target.rsplit('/').skip(1);
+        let says_whose = above.next().is_some_and(|folder| !PLAIN.contains(&folder));
+        let end: Vec<&str> = target.rsplitn(3, '/').take(2).collect();
+        if !says_whose || !path.ends_with(&format!("/{}/{}", end[1], end[0])) {
+            return false;
+        }
+        let common = self.written.intersection(&Bodies::of(text).written).count();
+        common > 0 && 5 * common >= self.written.len()
     }
 }
 
@@ -214,5 +237,17 @@ mod tests {
         assert!(!bodies.are_in(&["f", "g", "h"].map(|name| function(name, 1)).concat()), "other bodies");
         assert!(!Bodies::of("def f():\n    return 1\n").are_in("def f():\n    return 1\n"), "too short");
         assert!(!bodies.are_in("def ("));
+        let release = "def f(): return 1\n\ndef g(): return 2\n";
+        let is_in = |target: &str, path: &str| {
+            Bodies::of(release).are_released_in(target, path, "def g(): return 3\n")
+        };
+        assert!(is_in("src/shop/auth.py", "venv/lib/pip/_vendor/shop/auth.py"));
+        assert!(!is_in("src/shop/auth.py", "venv/lib/pip/_vendor/other/auth.py"));
+        assert!(!is_in("src/auth.py", "venv/lib/src/auth.py") && !is_in("auth.py", "venv/lib/auth.py"));
+        assert!(!Bodies::of(release).are_released_in(
+            "shop/auth.py",
+            "venv/shop/auth.py",
+            "def h(): return 3\n"
+        ));
     }
 }

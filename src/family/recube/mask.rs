@@ -221,7 +221,7 @@ pub(super) fn without_docstring(body: &[Stmt]) -> &[Stmt] {
 }
 
 /// Whether a body, its docstring aside, says nothing: `...`, `pass`, `raise NotImplementedError`.
-fn is_trivial(body: &[Stmt]) -> bool {
+pub(super) fn is_trivial(body: &[Stmt]) -> bool {
     body.iter().all(|statement| match statement {
         Stmt::Pass(_) => true,
         Stmt::Expr(alone) => alone.value.is_ellipsis_literal_expr(),

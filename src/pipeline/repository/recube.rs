@@ -85,9 +85,12 @@ impl Tree {
         let bodies = Bodies::of(original);
         let others = self.texts.iter().filter(|(path, _)| *path != target);
         let others = others.filter_map(|(path, bytes)| Some((path, std::str::from_utf8(bytes).ok()?)));
-        let installed = venv.iter().map(|(path, text)| (path, text.as_str()));
-        let leaks = others.chain(installed).filter(|(_, text)| bodies.are_in(text));
-        leaks.map(|(path, _)| path.clone()).collect()
+        let in_tree = others.filter(|(_, text)| bodies.are_in(text)).map(|(path, _)| path);
+        let is_copy = |(path, text): &(&String, &String)| {
+            bodies.are_in(text) || (is_apart(path) && bodies.are_released_in(target, path, text))
+        };
+        let installed = venv.iter().filter(is_copy);
+        in_tree.chain(installed.map(|(path, _)| path)).cloned().collect()
     }
 
     /// What an agent does not see beside the original. `shown` are the Python files of a scope.
