@@ -56,7 +56,7 @@ use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
 use crate::record::codetaste::PairRow;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::instance::{Contribution, FailedRepository, Instance};
 use crate::record::rule::RuleUse;
@@ -135,7 +135,7 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     if dataset.passes_code_on {
         trees::write(&folder, &assembled)?;
     }
-    if dataset.config.dataset.family == Family::Recube {
+    if dataset.config.dataset.family.unit() == Unit::File {
         let rows = recube::tables(&folder, dataset, &mut assembled)?;
         let mut manifest = describe::manifest(dataset, &assembled)?;
         recube::describe(&mut manifest, dataset, &rows);
@@ -144,7 +144,7 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
         let summary = Summary { subsets, ..summary(directory, dataset, &assembled) };
         return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
     }
-    if dataset.config.dataset.family == Family::Codetaste {
+    if dataset.config.dataset.family.unit() == Unit::Pair {
         let rows = codetaste::tables(&folder, dataset, &mut assembled)?;
         let mut manifest = describe::manifest(dataset, &assembled)?;
         codetaste::describe(&mut manifest, dataset, &rows);

@@ -30,7 +30,7 @@ use crate::dataset::table::{AGAIN, Table};
 use crate::error::{Error, Fault, Result};
 use crate::family::gistify::Corpus;
 use crate::page;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::store::write_atomic;
 
 /// The page's file.
@@ -57,7 +57,7 @@ const MOST_BARS: usize = 31;
 pub fn render(directory: &Path) -> Result<()> {
     let mut dataset = Dataset::open_any(directory)?;
     write(&dataset)?;
-    if dataset.manifest.family == Family::Codetaste {
+    if dataset.manifest.family.unit() == Unit::Pair {
         refactorings::hash_again(&mut dataset)?;
     }
     dataset.hash_again(FILE)
@@ -68,10 +68,10 @@ pub fn render(directory: &Path) -> Result<()> {
 /// # Errors
 /// Usage errors: its tables are not as gistmill writes them.
 pub fn write(dataset: &Dataset) -> Result<()> {
-    let page = match dataset.manifest.family {
-        Family::Gistify => page(&dataset.manifest, &Tables::read(dataset)?),
-        Family::Recube => masked::page(dataset),
-        Family::Codetaste => refactorings::page(dataset),
+    let page = match dataset.manifest.family.unit() {
+        Unit::Group => page(&dataset.manifest, &Tables::read(dataset)?),
+        Unit::File => masked::page(dataset),
+        Unit::Pair => refactorings::page(dataset),
     };
     let page = page.map_err(|error| {
         // The template fits what gistmill writes: a test renders it.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::entry::PYTEST;
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
 use crate::record::id::{InstanceId, Name, RepoSlug};
 use crate::record::instance::{Instance, Tier};
 
@@ -95,7 +95,7 @@ impl Measure {
     /// Whether instances of a family have it.
     pub fn is_of(self, family: Family) -> bool {
         match self {
-            Measure::NCases | Measure::Attempts | Measure::FlakeBound => family != Family::Codetaste,
+            Measure::NCases | Measure::Attempts | Measure::FlakeBound => family.unit() != Unit::Pair,
             Measure::TraceLength
             | Measure::TraceLengthPackage
             | Measure::TraceLengthTotal
@@ -103,7 +103,7 @@ impl Measure {
             | Measure::UniqueFunctions
             | Measure::ExecutedLines
             | Measure::ImportCalls
-            | Measure::ImportFiles => family == Family::Gistify,
+            | Measure::ImportFiles => family.unit() == Unit::Group,
             Measure::TargetLines
             | Measure::TargetStatements
             | Measure::MaskedFunctions
@@ -114,7 +114,7 @@ impl Measure {
             | Measure::NExternal
             | Measure::NInternal
             | Measure::CallerFiles
-            | Measure::TraceCalls => family == Family::Recube,
+            | Measure::TraceCalls => family.unit() == Unit::File,
             Measure::FilesChanged
             | Measure::FilesMoved
             | Measure::LinesAdded
@@ -123,7 +123,7 @@ impl Measure {
             | Measure::NReductive
             | Measure::NMustPass
             | Measure::TestsBase
-            | Measure::GoldenPrec => family == Family::Codetaste,
+            | Measure::GoldenPrec => family.unit() == Unit::Pair,
         }
     }
 }

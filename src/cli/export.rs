@@ -20,7 +20,7 @@ use crate::export::{Collection, Harness, write};
 use crate::family::codetaste::prompt::{Mode, Track};
 use crate::family::gistify::prompt::Template;
 use crate::family::recube::leaks::is_apart;
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
 use crate::registry::Place;
 use crate::terminal;
@@ -108,15 +108,15 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
         settings: asked.files.settings(arguments.engine)?,
         with_graph: asks_for_graph(asked, dataset.manifest.family)?,
     };
-    let collection = match dataset.manifest.family {
-        Family::Gistify => read::collection(&dataset, asked.selection.of(&dataset)?, &wanted)?,
-        Family::Recube => {
+    let collection = match dataset.manifest.family.unit() {
+        Unit::Group => read::collection(&dataset, asked.selection.of(&dataset)?, &wanted)?,
+        Unit::File => {
             refuse_other_prompts(asked, Family::Recube)?;
             let instances = asked.selection.of_recube(&dataset)?;
             warn_of_copies(&instances);
             read::masked::collection(&dataset, &instances, &wanted)?
         }
-        Family::Codetaste => {
+        Unit::Pair => {
             refuse_other_prompts(asked, Family::Codetaste)?;
             let told = codetaste::told(asked)?;
             read::refactorings::collection(

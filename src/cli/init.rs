@@ -11,7 +11,7 @@ use super::{Arguments, Format, preview};
 use crate::config::{self, Config, SourceSpec};
 use crate::environment::{Preview, Tools};
 use crate::error::{Error, Result};
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
 use crate::record::source::Pinned;
 use crate::source;
 use crate::store::write_atomic;
@@ -98,9 +98,9 @@ fn shows_output(config: &Config, folder: &Path) -> bool {
 
 /// A configuration for tasks of a family, with the keys that are of that family alone.
 fn of_family(document: &str, family: Family) -> String {
-    match family {
-        Family::Gistify => document.to_owned(),
-        Family::Recube => {
+    match family.unit() {
+        Unit::Group => document.to_owned(),
+        Unit::File => {
             let document = document.replacen("[dataset]\n", "[dataset]\nfamily = \"recube\"\n", 1);
             format!(
                 "{document}# domain = \"web\"                # for tables by domain\n\
@@ -108,7 +108,7 @@ fn of_family(document: &str, family: Family) -> String {
             )
         }
         // Refused by `parse_family`: pairs come from a clone.
-        Family::Codetaste => document.replacen("[dataset]\n", "[dataset]\nfamily = \"codetaste\"\n", 1),
+        Unit::Pair => document.replacen("[dataset]\n", "[dataset]\nfamily = \"codetaste\"\n", 1),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::dataset::query::pairs::{self, FoundPair};
 use crate::dataset::query::targets::{self, FoundTarget};
 use crate::dataset::query::{self, FoundGroup};
 use crate::error::{Error, Result};
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
@@ -84,22 +84,22 @@ trait Listed: Serialize {
 
 pub(super) fn run(arguments: &Arguments, list: &ListArguments) -> Result<u8> {
     let dataset = Dataset::open_any(&list.dataset.directory()?)?;
-    match dataset.manifest.family {
-        Family::Recube if !list.tests => {
+    match dataset.manifest.family.unit() {
+        Unit::File if !list.tests => {
             let mut found = targets::all(&dataset)?;
             list.selection.keep_targets(&dataset, &mut found)?;
             list.print(arguments, found);
         }
-        Family::Gistify if list.tests => {
+        Unit::Group if list.tests => {
             return Err(Error::usage("--tests goes with datasets of the families recube and codetaste")
                 .with_hint("without it the tests are what is listed"));
         }
-        Family::Codetaste if !list.tests => {
+        Unit::Pair if !list.tests => {
             let mut found = pairs::all(&dataset)?;
             list.selection.keep_pairs(&dataset, &mut found)?;
             list.print(arguments, found);
         }
-        Family::Gistify | Family::Recube | Family::Codetaste => {
+        Unit::Group | Unit::File | Unit::Pair => {
             let mut found = query::all(&dataset)?;
             list.selection.keep_groups(&dataset, &mut found)?;
             list.print(arguments, found);

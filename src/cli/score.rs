@@ -17,7 +17,7 @@ use super::{Arguments, Format};
 use crate::config;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::instance::Instance;
 use crate::referee::gistify::ground::{Code, Ground};
 use crate::referee::gistify::judged::Judged;
@@ -104,10 +104,10 @@ impl Made {
 pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     // What was handed in is read before anything is made.
     let dataset = Dataset::open_any(&score.restore.dataset)?;
-    let file = match dataset.manifest.family {
-        Family::Gistify => Family::Gistify.submission(),
-        Family::Recube => return recube::run(arguments, score, &dataset),
-        Family::Codetaste => return codetaste::run(arguments, score, &dataset),
+    let file = match dataset.manifest.family.unit() {
+        Unit::Group => dataset.manifest.family.submission(),
+        Unit::File => return recube::run(arguments, score, &dataset),
+        Unit::Pair => return codetaste::run(arguments, score, &dataset),
     };
     score.masked.refuse()?;
     let known = dataset.instances()?;

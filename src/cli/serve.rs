@@ -18,7 +18,7 @@ use crate::attempt::pool::{Admission, Parking, Terms};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::pipeline::prepare::Prepared;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::instance::Instance;
 use crate::referee::gistify::evaluate::{Policy, Referee};
 use crate::referee::gistify::ground::Ground;
@@ -77,12 +77,13 @@ pub(crate) fn run(arguments: &Arguments, asked: &ServeArguments) -> Result<u8> {
         return Err(Error::usage(format!("other machines reach {}, and there is no login", asked.listen))
             .with_hint("listen at 127.0.0.1, or say --public where the network is your own"));
     }
-    match Dataset::open_any(asked.restore.dataset())?.manifest.family {
-        Family::Gistify => of_tests(arguments, asked),
-        Family::Recube => recube::run(arguments, asked),
-        other @ Family::Codetaste => Err(Error::usage(format!(
+    let family = Dataset::open_any(asked.restore.dataset())?.manifest.family;
+    match family.unit() {
+        Unit::Group => of_tests(arguments, asked),
+        Unit::File => recube::run(arguments, asked),
+        Unit::Pair => Err(Error::usage(format!(
             "submissions for a dataset of the family {} are not served",
-            other.as_str()
+            family.as_str()
         ))
         .with_hint("`gistmill score` judges them")),
     }

@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::pipeline::Request;
 pub(super) use crate::pipeline::session::Session;
 use crate::progress::Progress;
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
 use crate::record::id::RepoSlug;
 use crate::rules::RuleSet;
 use crate::source;
@@ -65,10 +65,10 @@ pub(super) fn with(
     let mut config = inputs.config(&selected.only, &selected.output)?;
     change(&mut config);
     config.repos.iter_mut().try_for_each(source::outside::read)?;
-    let rules = match config.dataset.family {
-        Family::Gistify => inputs.rules()?,
+    let rules = match config.dataset.family.unit() {
+        Unit::Group => inputs.rules()?,
         // A short trace says nothing about a file that many tests reach, and nothing about a refactoring.
-        Family::Recube | Family::Codetaste => inputs.rules()?.without("trivial-trace"),
+        Unit::File | Unit::Pair => inputs.rules()?.without("trivial-trace"),
     };
     let public = public_config(&config, &rules);
     let mut session =

@@ -10,7 +10,7 @@ use crate::dataset::query::pairs::{self, FoundPair};
 use crate::dataset::query::targets::{self, FoundTarget};
 use crate::dataset::query::{self, Answer, FoundGroup};
 use crate::error::{Error, Result};
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
 use crate::terminal;
 use crate::text::shell_quote;
 
@@ -31,10 +31,10 @@ pub(super) struct ShowArguments {
 pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
     let directory = newest::chosen(show.dataset.as_ref())?;
     let dataset = Dataset::open_any(&directory)?;
-    let (files, pairs) = match dataset.manifest.family {
-        Family::Gistify => (Answer::none(), Answer::none()),
-        Family::Recube => (targets::find(&dataset, &show.query)?, Answer::none()),
-        Family::Codetaste => (Answer::none(), pairs::find(&dataset, &show.query)?),
+    let (files, pairs) = match dataset.manifest.family.unit() {
+        Unit::Group => (Answer::none(), Answer::none()),
+        Unit::File => (targets::find(&dataset, &show.query)?, Answer::none()),
+        Unit::Pair => (Answer::none(), pairs::find(&dataset, &show.query)?),
     };
     let what = match (files.found.is_empty(), pairs.found.is_empty()) {
         (false, _) => "files",
@@ -94,10 +94,10 @@ fn in_dataset(command: &str, directory: &Path) -> String {
 }
 
 fn nothing(show: &ShowArguments, directory: &Path, family: Family, nearest: &[String]) -> Error {
-    let what = match family {
-        Family::Gistify => "test",
-        Family::Recube => "file and no test",
-        Family::Codetaste => "pair and no test",
+    let what = match family.unit() {
+        Unit::Group => "test",
+        Unit::File => "file and no test",
+        Unit::Pair => "pair and no test",
     };
     let hint = if nearest.is_empty() {
         "give a part of a test's path or name, or name another dataset with --dataset".to_owned()

@@ -12,7 +12,7 @@ use crate::dataset::manifest::SubsetSummary;
 use crate::dataset::subsets;
 use crate::dataset::write::InstanceRow;
 use crate::error::{Error, Result};
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::subset::{Measure, Subset};
 use crate::terminal;
 use crate::text::count;
@@ -49,10 +49,10 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
         ))
         .with_hint("docs/configuration.md says which measurements each family has"));
     }
-    let described = match family {
-        Family::Gistify => written(&subset.output, &wanted, &dataset.instances()?)?,
-        Family::Recube => written(&subset.output, &wanted, &dataset.recube_instances()?)?,
-        Family::Codetaste => written(&subset.output, &wanted, &dataset.codetaste_instances()?)?,
+    let described = match family.unit() {
+        Unit::Group => written(&subset.output, &wanted, &dataset.instances()?)?,
+        Unit::File => written(&subset.output, &wanted, &dataset.recube_instances()?)?,
+        Unit::Pair => written(&subset.output, &wanted, &dataset.codetaste_instances()?)?,
     };
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": subset.output, "subsets": described })),

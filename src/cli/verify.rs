@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::machine;
 use crate::pipeline::prepare::Prepared;
 use crate::publish;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::id::RepoSlug;
 use crate::store::write_json;
 use crate::terminal;
@@ -68,10 +68,10 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     };
     let inside = files::inside_trees(&dataset.folder()?, &manifest.trees, &found.files)?;
     found.files.extend(inside);
-    let run = match manifest.family {
-        Family::Gistify => run_tests(arguments, asked, &mut found),
-        Family::Recube => masked::run(arguments, asked, &mut found),
-        Family::Codetaste => pairs::run(arguments, asked, &mut found),
+    let run = match manifest.family.unit() {
+        Unit::Group => run_tests(arguments, asked, &mut found),
+        Unit::File => masked::run(arguments, asked, &mut found),
+        Unit::Pair => pairs::run(arguments, asked, &mut found),
     };
     match run {
         Ok(()) => {}
@@ -219,7 +219,7 @@ fn print(found: &Verification) {
         };
         let line = if repository.environment.is_some() {
             format!("{}: the environment cannot be restored", repository.slug)
-        } else if found.family != Family::Gistify {
+        } else if found.family.unit() != Unit::Group {
             format!(
                 "{}: environment restored; as recorded: {}",
                 repository.slug,

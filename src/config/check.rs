@@ -24,7 +24,7 @@ use super::raw::{Raw, RawDataset, RawLimits, RawScreen, RawTier, RawWitness, Tex
 use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds, Witness};
 use crate::document::section::{Bytes, Field, Located};
 use crate::document::{Problems, suggest, units};
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
 use crate::record::id::Name;
 use crate::record::outcome::Compare;
 use crate::redact::quote;
@@ -53,9 +53,9 @@ pub(super) fn config(
     }
     let dataset = dataset(&raw.dataset, problems);
     let mut checker = checker::Checker { base, resolve, problems: &mut *problems };
-    let repos = match dataset.family {
-        Family::Gistify | Family::Recube => repo::all(&raw.repos, &mut checker),
-        Family::Codetaste => pair::all(raw, &mut checker),
+    let repos = match dataset.family.unit() {
+        Unit::Group | Unit::File => repo::all(&raw.repos, &mut checker),
+        Unit::Pair => pair::all(raw, &mut checker),
     };
     let subsets = subset::all(&raw.subsets, &repos, problems);
     recube::fits(raw, dataset.family, problems);
@@ -77,10 +77,10 @@ pub(super) fn config(
 
 fn dataset(raw: &RawDataset<'_>, problems: &mut Problems<'_>) -> Dataset {
     let family = family(&raw.family, problems);
-    let per_repo = match family {
-        Family::Gistify => 25,
-        Family::Recube => 10,
-        Family::Codetaste => 0,
+    let per_repo = match family.unit() {
+        Unit::Group => 25,
+        Unit::File => 10,
+        Unit::Pair => 0,
     };
     Dataset {
         family,
@@ -164,9 +164,9 @@ fn witness(raw: &RawWitness, problems: &mut Problems<'_>) -> Witness {
 }
 
 fn compare(field: &Field<&str>, family: Family, problems: &mut Problems<'_>) -> Compare {
-    let default = match family {
-        Family::Gistify => Compare::default(),
-        Family::Recube | Family::Codetaste => Compare::Outcome,
+    let default = match family.unit() {
+        Unit::Group => Compare::default(),
+        Unit::File | Unit::Pair => Compare::Outcome,
     };
     let Field::Given(text) = field else { return default };
     let known = Compare::ALL.into_iter().find(|compare| compare.as_str() == text.value);

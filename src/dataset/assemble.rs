@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::DatasetInput;
 use super::counts::Counts;
 use crate::error::{Error, Result};
-use crate::family::Family;
 use crate::family::gistify::prompt::Template;
 use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::packed::Packed;
 use crate::record::collected::Case;
 use crate::record::entry::{Entry, Stdin};
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
+use crate::record::family::{Family, Unit};
 use crate::record::flag::{CONSTANT, NO_OTHER_INPUT, NO_VARIANTS, SHOWS_NOTHING};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, Expected, Head, Instance, TestSource, Tier};
@@ -162,9 +162,9 @@ impl Sums {
 impl Repository<'_> {
     /// Whether a group is an instance.
     fn publishes(&self, id: &InstanceId) -> bool {
-        match self.family {
-            Family::Gistify => self.published.contains(id),
-            Family::Recube | Family::Codetaste => false,
+        match self.family.unit() {
+            Unit::Group => self.published.contains(id),
+            Unit::File | Unit::Pair => false,
         }
     }
 

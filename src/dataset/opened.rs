@@ -15,7 +15,7 @@ use super::{FORMAT_VERSION, trees};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::id::{InstanceId, Name, RepoSlug};
 use crate::record::instance::Instance;
 use crate::record::moment::Cutoff;
@@ -48,9 +48,9 @@ impl Dataset {
     /// Usage errors: it is not a dataset, is damaged, has another format, or is of another family.
     pub fn open(directory: &Path) -> Result<Self> {
         let dataset = Self::open_any(directory)?;
-        match dataset.manifest.family {
-            Family::Gistify => Ok(dataset),
-            Family::Recube | Family::Codetaste => Err(dataset.not_read_yet()),
+        match dataset.manifest.family.unit() {
+            Unit::Group => Ok(dataset),
+            Unit::File | Unit::Pair => Err(dataset.not_read_yet()),
         }
     }
 

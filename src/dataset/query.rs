@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::Dataset;
 use crate::error::Result;
 use crate::record::entry::ENTRIES;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::flag;
 use crate::record::verdict::Evidence;
 use crate::terminal::one_line;
@@ -96,10 +96,10 @@ pub(crate) fn find_in(dataset: &Dataset, query: &str) -> Result<Answer<FoundGrou
 /// # Errors
 /// Usage errors: its tables are not as gistmill writes them.
 pub fn all(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
-    let (published, judging) = match dataset.manifest.family {
-        Family::Gistify => (instances_by_group(dataset)?, BTreeSet::new()),
-        Family::Recube => (BTreeMap::new(), judging(dataset)?),
-        Family::Codetaste => (BTreeMap::new(), kept(dataset)?),
+    let (published, judging) = match dataset.manifest.family.unit() {
+        Unit::Group => (instances_by_group(dataset)?, BTreeSet::new()),
+        Unit::File => (BTreeMap::new(), judging(dataset)?),
+        Unit::Pair => (BTreeMap::new(), kept(dataset)?),
     };
     let groups = dataset.table("groups", &[])?;
     let (slugs, group_ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);

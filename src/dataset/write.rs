@@ -16,7 +16,7 @@ use super::rows::{self, GroupRow};
 use super::schema::{self, ColumnOf};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::instance::Instance;
 use crate::subset::Member;
 
@@ -45,12 +45,12 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     let mut cases = TableFile::create(&place, "cases", schema::cases())?;
     let mut attempts = TableFile::create(&place, "attempts", schema::attempts())?;
     // Another family writes these itself.
-    let mut of_gistify = match assembled.family {
-        Family::Gistify => Some((
+    let mut of_gistify = match assembled.family.unit() {
+        Unit::Group => Some((
             InstanceFiles::<Instance>::create(&place, "instances")?,
             TableFile::create(&place, "traces", schema::traces())?,
         )),
-        Family::Recube | Family::Codetaste => None,
+        Unit::File | Unit::Pair => None,
     };
     // They are in the order of the groups.
     let mut written = 0;

@@ -11,7 +11,7 @@ use crate::dataset::query::targets::FoundTarget;
 use crate::dataset::recube::RecubeInstance;
 use crate::dataset::{Dataset, query, subsets};
 use crate::error::Result;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::id::{hash_parts, sha256_hex};
 
 /// Measurements that are compared: columns of `groups`.
@@ -67,10 +67,10 @@ pub(super) fn version(place: &DatasetPath) -> Result<Version> {
         })
         .collect();
     let members = place.subset.as_deref().map(|name| dataset.members(name)).transpose()?;
-    let rows = match manifest.family {
-        Family::Gistify => groups(&dataset)?,
-        Family::Recube => targets(&dataset)?,
-        Family::Codetaste => pairs(&dataset)?,
+    let rows = match manifest.family.unit() {
+        Unit::Group => groups(&dataset)?,
+        Unit::File => targets(&dataset)?,
+        Unit::Pair => pairs(&dataset)?,
     };
     for Row { slug, id, instance, mut group } in rows {
         if let Some(members) = &members {
@@ -78,9 +78,9 @@ pub(super) fn version(place: &DatasetPath) -> Result<Version> {
         }
         repositories.entry(slug).or_default().groups.insert(id, group);
     }
-    let golden = match manifest.family {
-        Family::Gistify => golden(&dataset)?,
-        Family::Recube | Family::Codetaste => Vec::new(),
+    let golden = match manifest.family.unit() {
+        Unit::Group => golden(&dataset)?,
+        Unit::File | Unit::Pair => Vec::new(),
     };
     for (slug, id, case, hash) in golden {
         if let Some(group) = repositories.get_mut(&slug).and_then(|one| one.groups.get_mut(&id)) {

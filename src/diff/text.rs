@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{Changed, Diff, Golden, Groups, RepositoryDiff};
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
 use crate::terminal::one_line;
 
 impl Display for Diff {
@@ -33,16 +33,16 @@ fn commits(repository: &RepositoryDiff) -> String {
 
 fn of_repository(repository: &RepositoryDiff, family: Family) -> String {
     let Groups { only_before, only_after, same_code, other_code, unknown_code } = &repository.groups;
-    let what = match family {
-        Family::Gistify => format!(
+    let what = match family.unit() {
+        Unit::Group => format!(
             "groups: {only_after} new, {only_before} gone, {same_code} run the same code, {other_code} other code, \
              {unknown_code} not traced in both"
         ),
-        Family::Codetaste => format!(
+        Unit::Pair => format!(
             "pairs: {only_after} new, {only_before} gone, {same_code} with the same golden patch, {other_code} with another, \
              {unknown_code} not published in both"
         ),
-        Family::Recube => format!(
+        Unit::File => format!(
             "files: {only_after} new, {only_before} gone, {same_code} masked in both with the same text, {other_code} with \
              another, {unknown_code} not masked in both"
         ),

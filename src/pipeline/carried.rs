@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{Dataset, assemble, witnesses};
 use crate::error::Result;
-use crate::family::Family;
+use crate::record::family::Unit;
 use crate::record::id::{InstanceId, sha256_hex};
 use crate::record::instance::{Contribution, Instance};
 use crate::record::variant::Variant;
@@ -27,7 +27,7 @@ pub(super) fn carry_over(former: &Dataset, repositories: &mut [Contribution]) ->
     let mut known: BTreeMap<&InstanceId, &Instance> =
         known.iter().filter(|one| one.witness.witness.is_some()).map(|one| (&one.instance_id, one)).collect();
     let (hidden, causes) = (former.variants(None)?, former.why_no_witness()?);
-    for one in repositories.iter_mut().filter(|one| one.family == Family::Gistify) {
+    for one in repositories.iter_mut().filter(|one| one.family.unit() == Unit::Group) {
         let pinned = &one.evidence.pinned;
         let source = former.manifest.sources.get(&pinned.slug);
         let is_same_tree = source.is_some_and(|it| it.tree_sha256 == pinned.tree_sha256);

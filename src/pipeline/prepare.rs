@@ -20,7 +20,7 @@ use crate::environment::{self, Wish};
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::id::hash_parts;
 use crate::record::outcome::Attempt;
 use crate::record::source::Pinned;
@@ -84,7 +84,7 @@ impl<'a> Preparation<'a> {
     /// What is varied: tests stay in their place where a submission is not one of them.
     fn capabilities(&self, host: &Host) -> Capabilities {
         let mut capabilities = host.capabilities.clone();
-        if self.pipeline.config.dataset.family != Family::Gistify {
+        if self.pipeline.config.dataset.family.unit() != Unit::Group {
             capabilities.covered.remove(&Dimension::TestFileLocation);
         }
         capabilities

@@ -15,7 +15,6 @@ use crate::config::{BackendKind, Repo};
 use crate::dataset::assemble;
 use crate::environment::require_whole;
 use crate::error::{Error, Fault, Result};
-use crate::family::Family;
 use crate::family::sample::{self, Choice};
 use crate::ledger::Step;
 use crate::machine;
@@ -23,6 +22,7 @@ use crate::packed::Packed;
 use crate::record::collected::{Collected, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{CollectionFacts, GroupEvidence, OnTrial, RepositoryEvidence};
+use crate::record::family::{Family, Unit};
 use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, TestSource};
 use crate::record::outcome::{Attempt, CaseResult};
@@ -174,7 +174,7 @@ impl<'a> Repository<'a> {
         if until == Stage::Screen {
             return Ok(None);
         }
-        if self.family() == Family::Recube {
+        if self.family().unit() == Unit::File {
             return self.stages_of_targets(&mut work, &all);
         }
         let mut lacking = BTreeMap::new();
@@ -488,10 +488,10 @@ impl<'a> Repository<'a> {
     /// Those of these groups whose originals the referee has not judged, or has not edited, each with what its first attempt
     /// showed.
     fn untried(&self, work: &Work<'_>, among: &[usize]) -> Vec<(usize, Vec<CaseResult>)> {
-        match self.family() {
-            Family::Gistify => {}
+        match self.family().unit() {
+            Unit::Group => {}
             // Their gates try files and patches, not tests.
-            Family::Recube | Family::Codetaste => return Vec::new(),
+            Unit::File | Unit::Pair => return Vec::new(),
         }
         let ids = self.instance_ids(work);
         let first = |at: &usize| {

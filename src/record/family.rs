@@ -15,9 +15,29 @@ pub enum Family {
     Codetaste,
 }
 
+/// What an instance of a family is made of: which tables it has, and how it is read, shown and compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A group of tests.
+    Group,
+    /// A file of the tree.
+    File,
+    /// Two commits.
+    Pair,
+}
+
 impl Family {
     /// Every family.
     pub const ALL: [Family; 3] = [Family::Gistify, Family::Recube, Family::Codetaste];
+
+    /// What its instances are made of.
+    pub fn unit(self) -> Unit {
+        match self {
+            Family::Gistify => Unit::Group,
+            Family::Recube => Unit::File,
+            Family::Codetaste => Unit::Pair,
+        }
+    }
 
     /// The one spelling of this family.
     pub fn as_str(self) -> &'static str {

@@ -18,7 +18,7 @@ use crate::dataset::write::InstanceRow;
 use crate::dataset::{Dataset, hidden, schema, subsets};
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::flag::NO_OTHER_INPUT;
 use crate::record::instance::Instance;
 
@@ -157,10 +157,10 @@ fn row_of(instance: &impl Serialize) -> Result<Row> {
 /// # Errors
 /// An interruption; what cannot be read is among what is found.
 pub(crate) fn compare(dataset: &Dataset) -> Result<Compared> {
-    match dataset.manifest.family {
-        Family::Gistify => of_gistify(dataset),
-        Family::Recube => masked::compare(dataset),
-        Family::Codetaste => pairs::compare(dataset),
+    match dataset.manifest.family.unit() {
+        Unit::Group => of_gistify(dataset),
+        Unit::File => masked::compare(dataset),
+        Unit::Pair => pairs::compare(dataset),
     }
 }
 

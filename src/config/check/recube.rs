@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Field, Located, Problems, flag, whole32};
 use crate::config::OutsideTests;
 use crate::config::raw::{Raw, RawRecube, RawRepo};
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
 use crate::record::recube::{Bounds, GivenTests, Scope};
 use crate::subset::Measure;
 
@@ -71,10 +71,10 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
         let section = raw.codetaste.at.map(|at| (at, "[codetaste]"));
         refuse_of(Family::Codetaste, section.into_iter().chain(pairs), problems);
     }
-    let solution = match family {
-        Family::Gistify => return,
-        Family::Recube => "the original file is the solution",
-        Family::Codetaste => "the golden patch is the solution",
+    let solution = match family.unit() {
+        Unit::Group => return,
+        Unit::File => "the original file is the solution",
+        Unit::Pair => "the golden patch is the solution",
     };
     let name = family.as_str();
     for repo in &raw.repos {

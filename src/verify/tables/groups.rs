@@ -12,7 +12,7 @@ use crate::dataset::table::Table;
 use crate::error::Result;
 use crate::interrupt;
 use crate::record::duration::median;
-use crate::record::family::Family;
+use crate::record::family::Unit;
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Expected, Instance};
 use crate::record::trace::{FunctionCalls, Totals, is_test_path, test_roots};
@@ -77,13 +77,13 @@ pub(super) fn read(found: &mut Compared, dataset: &Dataset) -> Result<Groups> {
     readable(found, CASES, read)?;
     let read = groups.read_attempts(dataset);
     readable(found, ATTEMPTS, read)?;
-    match dataset.manifest.family {
-        Family::Gistify => {
+    match dataset.manifest.family.unit() {
+        Unit::Group => {
             let read = groups.read_traces(found, dataset, &roots);
             readable(found, TRACES, read)?;
         }
         // They are of targets, and held against those.
-        Family::Recube | Family::Codetaste => {}
+        Unit::File | Unit::Pair => {}
     }
     Ok(groups)
 }
