@@ -225,4 +225,19 @@ mod tests {
         assert!(!bare.join("hidden").exists());
         assert!(fs_err::read_to_string(bare.join("report.html")).unwrap().contains("left out"));
     }
+
+    #[test]
+    #[ignore = "needs Chromium, and in GISTMILL_TEST_PYTHON a Python with playwright"]
+    fn a_browser_finds_nothing_wrong_with_the_pages_of_refactorings() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("1");
+        crate::testing::write(&directory, &MadeUp::pairs(&[12]).input()).unwrap();
+        let pages = [("report.html", "refactorings", false), ("hidden/report.html", "golden", true)];
+        for (page, name, has_marks) in pages {
+            let measured =
+                crate::testing::browser::check("check_refactorings.py", &directory.join(page), name);
+            assert!(measured["heads"].as_u64() > Some(5), "{measured}");
+            assert_eq!(measured["marks"].as_u64() > Some(0), has_marks, "{measured}");
+        }
+    }
 }

@@ -303,8 +303,9 @@ fn failed(cause: PairCause, judged: &Judged) -> Dropped {
 fn kept<T>(made: Result<Kept<T>>) -> Result<Kept<T>> {
     match made {
         Err(error) if error.fault() == Fault::Repository => {
-            let detail = error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
-            let evidence = format!("{error}{detail}");
+            let said =
+                [Some(error.to_string()), error.detail().map(str::to_owned), error.hint().map(str::to_owned)];
+            let evidence = said.into_iter().flatten().collect::<Vec<_>>().join("\n");
             Ok(Err(Dropped { cause: PairCause::NeedsTwoEnvironments, evidence }))
         }
         other => other,
@@ -331,4 +332,23 @@ fn must_pass(work: &Work<'_>, measured: &Measured) -> BTreeSet<String> {
     let kept = groups.filter(|(_, verdict)| verdict.is_kept());
     let cases = kept.flat_map(|(group, _)| group.cases.iter().map(|case| case.case_id.as_str()));
     cases.filter(|case| measured.passes_always(case)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_has_the_way_out() {
+        let error =
+            Error::repository("nothing can be collected").with_detail("E   import").with_hint("name `mock`");
+        let dropped = kept::<()>(Err(error)).unwrap().unwrap_err();
+        assert_eq!(dropped.cause, PairCause::NeedsTwoEnvironments);
+        assert_eq!(dropped.evidence, "nothing can be collected\nE   import\nname `mock`");
+    }
+
+    #[test]
+    fn the_machines_trouble_is_no_cause() {
+        assert!(kept::<()>(Err(Error::machine("no space left"))).is_err());
+    }
 }
