@@ -83,6 +83,15 @@ class Program:
                 found.append(Imported(name, "external", statement, target, alias))
         return found
 
+    def brought_by(self, module, statement):
+        """Names of the modules of the tree that an import statement imports, packages around them left out."""
+        if isinstance(statement, ast.Import):
+            names = {alias.name for alias in statement.names}
+        else:
+            origin = self._origin(module, statement)
+            names = {origin} | {"%s.%s" % (origin, alias.name) for alias in statement.names}
+        return {self.by_name[name].name for name in names if name in self.by_name}
+
     def _whole(self, statement, alias):
         top = alias.name.split(".")[0]
         if alias.name in self.by_name or top in self.by_name:

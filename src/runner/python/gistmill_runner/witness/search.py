@@ -9,10 +9,10 @@ import ast
 from .closure import Closure, Decisions
 from .naming import Naming
 from .narrowing import narrow, widen
-from .planned import Options
+from .planned import Options, every
 from .repair import repaired
 from .rendering import Rendering
-from .source import FUNCTIONS, TEXT, bound_names, names_of
+from .source import FUNCTIONS, IMPORTS, TEXT, bound_names, names_of
 
 # How the driver begins what it says of a text that asks for modules of the tree.
 ASKED = "it asks for "
@@ -116,6 +116,9 @@ class Search:
                 self._accept(text)
                 return trial
             self.failure = trial.failure
+            if trial.failure.startswith(ASKED) and not self.decisions.by_name and self._imports_by_name():
+                self.decisions.by_name = self._only_by_name()
+                continue
             if trial.failure.startswith(ASKED) and not self.options.paths:
                 self.options = self.options._replace(paths=True)
                 continue
@@ -132,6 +135,30 @@ class Search:
             else:
                 return None
         return None
+
+    def _imports_by_name(self):
+        """Whether a planned line imports a module by a name that is known at run time alone."""
+        lines = (line for _, lines in self.closure.tops for line in every(lines))
+        return any(
+            self.closure.finder.imported_by(line.module, one) is not None
+            for line in lines for node in line.nodes for one in ast.walk(node)
+        )  # fmt: skip
+
+    def _only_by_name(self):
+        """Modules that may have been imported by name: a text names them as a whole, or no import that ran brings them."""
+        modules, brought, named = self.program.modules, set(), set()
+        for module in modules:
+            for node in ast.walk(module.source.tree):
+                if isinstance(node, IMPORTS) and module.ran(node):
+                    brought |= self.program.brought_by(module, node)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    named.add(node.value)
+        above = {one.name.rpartition(".")[0] for one in modules}
+        return {
+            one.name
+            for one in modules
+            if one is not self.test and one.lines and (one.name in named or one.name not in brought | above)
+        }
 
     def _uses_modules(self):
         """Whether a module is used as a value, of which not all is there."""
