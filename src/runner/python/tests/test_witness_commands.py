@@ -133,7 +133,19 @@ first = sorted(ways)[0]
 
 def speak(language="en"):
     module = __import__(SPEECH[language][0], None, None, ["__all__"])
-    return [first] + [getattr(module, name) for name in module.__all__]
+    return [first] + [getattr(module, name) for name in module.__all__] + list(letters(language))
+
+
+def letters(text):
+    at = 0
+    while True:
+        try:
+            if text[at] == " ":
+                at += 1
+        except IndexError:
+            break
+        yield text[at]
+        at += 1
 ''',
     "shop/parts/__init__.py": "",
     "shop/parts/plain.py": "NAME = 'plain'\n\n\ndef say(text):\n    return text\n",

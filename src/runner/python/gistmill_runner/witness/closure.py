@@ -13,8 +13,8 @@ _HOOKS = ("setup_", "teardown_", "pytest_generate")
 
 
 class Decisions:
-    """What trials have shown: statements that go, names of methods that stay, symbols that are needed though no planned
-    line names them, and the names of modules that are imported by name.
+    """What trials have shown: statements (and modules that are imported by name) that go, names of methods that stay,
+    symbols that are needed though no planned line names them, and the names of modules that may be imported by name.
     """
 
     def __init__(self, dropped=(), kept_names=(), extra=(), by_name=()):
@@ -22,6 +22,11 @@ class Decisions:
         self.kept_names = set(kept_names)
         self.extra = set(extra)
         self.by_name = set(by_name)
+
+    @property
+    def made(self):
+        """The names of modules that the witness makes for what imports by name."""
+        return self.by_name - self.dropped
 
     def copy(self):
         """The same, to be changed."""
@@ -40,13 +45,13 @@ class Closure:
         self.lazy = any(one.source.has_future_annotations for one in program.modules)
         self.finder = References(
             program, self.lazy, assigned, options.places, options.paths, test if options.named else None,
-            decisions.by_name,
+            decisions.made,
         )  # fmt: skip
         self.planner = Planner(program, self.finder, options, decisions, test, test if self.asked is None else None)
         self.pinned, self.looked_up = set(), set()
         self.needed = self._roots() | set(decisions.extra) | set(aliases)
-        if decisions.by_name:
-            self.needed |= {TYPES}.union(*map(self._names_of, decisions.by_name))
+        if decisions.made:
+            self.needed |= {TYPES}.union(*map(self._names_of, decisions.made))
         self.tops = []
         self.references = []
         self._close()

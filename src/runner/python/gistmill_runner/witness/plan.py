@@ -85,12 +85,12 @@ class Planner:
     def _order(self, module, statement):
         """When a statement ran; of one that imported modules by name, right after these."""
         order = module.order(statement)
-        if not self.decisions.by_name or isinstance(statement, DEFINITIONS + IMPORTS):
+        if not self.decisions.made or isinstance(statement, DEFINITIONS + IMPORTS):
             return order
         imports = any(one.kind == "by name" for one in self.references.of(module, statement))
         later = (one for one in map(module.order, module.source.tree.body) if order < one < LATE)
         end = min(later, default=LATE if imports else order)
-        made = (self.program.by_name[name] for name in self.decisions.by_name)
+        made = (self.program.by_name[name] for name in self.decisions.made)
         return max([order] + [one.last_order(LATE) + 0.5 for one in made if order < one.first_order() < end])
 
     def _bound_after(self, module, binding, seen=()):
@@ -355,7 +355,14 @@ class Planner:
 
     def _keeps_guard(self, module, statement, test):
         """Whether a test whose suite never ran stays for what evaluating it does."""
-        return not is_pure(test) and (self.options.most or has_effect(test))
+        return self._raised(module, statement) or not is_pure(test) and (self.options.most or has_effect(test))
+
+    def _raised(self, module, statement):
+        """Whether it is the last that ran of a `try` that caught something."""
+        owner = module.source.parents[statement]
+        if not isinstance(owner, _TRIES) or [one for one in owner.body if module.ran(one)][-1:] != [statement]:
+            return False
+        return any(self._was_caught(module, one) for one in owner.handlers)
 
     def _if(self, module, statement, place):
         if not self._ran(module, statement):

@@ -83,8 +83,19 @@ class Program:
                 found.append(Imported(name, "external", statement, target, alias))
         return found
 
-    def brought_by(self, module, statement):
-        """Names of the modules of the tree that an import statement imports, packages around them left out."""
+    def brought(self):
+        """Names of the modules that began to run while an import statement of theirs did: all but those imported by name."""
+        found = set()
+        for module in self.modules:
+            for statement in (one for one in ast.walk(module.source.tree) if isinstance(one, IMPORTS) and module.ran(one)):
+                began = module.order(statement)
+                ended = min((order for order in module.lines.values() if order > began), default=float("inf"))
+                names = self._brought_by(module, statement)
+                found.update(name for name in names if began < self.by_name[name].first_order() < ended)
+        return found
+
+    def _brought_by(self, module, statement):
+        """Names of the modules of the tree that an import statement names, packages around them left out."""
         if isinstance(statement, ast.Import):
             names = {alias.name for alias in statement.names}
         else:

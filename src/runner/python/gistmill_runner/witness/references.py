@@ -85,6 +85,12 @@ def marker_of(annotation):
     return head[0] if head and getattr(last, "attr", head[0].id) in _MARKERS else None
 
 
+def is_key(node):
+    """Whether a node is the key of `sys.modules[…]`."""
+    place = chain(node.value) if isinstance(node, ast.Subscript) else None
+    return bool(place and place[1]) and place[1][-1].attr == "modules"
+
+
 class References:
     """Finds references, given what names mean.
 
@@ -185,7 +191,7 @@ class References:
             found.append(Reference(meaning[1], module, node, None, hidden, "name"))
         elif meaning[0] in ("symbol", "external"):
             found.append(Reference(meaning, module, node, module.source.span(node), hidden, "name"))
-        elif meaning == ("builtin", "__name__") and self.begins not in (None, module):
+        elif meaning == ("builtin", "__name__") and self.begins not in (None, module) and not is_key(module.source.parents[node]):
             found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "called"))
         elif meaning == ("builtin", "__file__") and self.places and node.lineno not in module.protected:
             if "/" in module.source.path:

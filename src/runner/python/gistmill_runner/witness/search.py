@@ -5,6 +5,7 @@ is counted in trials, never in seconds: the same trials, the same text.
 """
 
 import ast
+import re
 
 from .closure import Closure, Decisions
 from .naming import Naming
@@ -12,7 +13,7 @@ from .narrowing import narrow, widen
 from .planned import Options, every
 from .repair import repaired
 from .rendering import Rendering
-from .source import FUNCTIONS, IMPORTS, TEXT, bound_names, names_of
+from .source import FUNCTIONS, TEXT, bound_names, names_of
 
 # How the driver begins what it says of a text that asks for modules of the tree.
 ASKED = "it asks for "
@@ -21,6 +22,9 @@ TRIALS = 60
 _REPAIRS = 8
 # Trials for parts that may be superfluous, by their kinds.
 _PRUNED = ((("effect", "text", "annotation"), 3), (("attribute",), 4))
+_PRUNED_MODULES = 4
+# What a table of modules says that lacks one.
+_LACKING = re.compile(r"KeyError: '([\w.]+)'")
 
 
 class Trial:
@@ -116,8 +120,9 @@ class Search:
                 self._accept(text)
                 return trial
             self.failure = trial.failure
-            if trial.failure.startswith(ASKED) and not self.decisions.by_name and self._imports_by_name():
-                self.decisions.by_name = self._only_by_name()
+            by_name = self._found_by_name(trial.failure) if trial.failure.startswith(ASKED) or self.decisions.made else None
+            if by_name:
+                self.decisions.by_name |= by_name
                 continue
             if trial.failure.startswith(ASKED) and not self.options.paths:
                 self.options = self.options._replace(paths=True)
@@ -144,21 +149,18 @@ class Search:
             for line in lines for node in line.nodes for one in ast.walk(node)
         )  # fmt: skip
 
-    def _only_by_name(self):
-        """Modules that may have been imported by name: a text names them as a whole, or no import that ran brings them."""
-        modules, brought, named = self.program.modules, set(), set()
-        for module in modules:
-            for node in ast.walk(module.source.tree):
-                if isinstance(node, IMPORTS) and module.ran(node):
-                    brought |= self.program.brought_by(module, node)
-                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    named.add(node.value)
-        above = {one.name.rpartition(".")[0] for one in modules}
-        return {
-            one.name
-            for one in modules
-            if one is not self.test and one.lines and (one.name in named or one.name not in brought | above)
-        }
+    def _found_by_name(self, failure):
+        """Modules that were imported by name, so far as it is not known: those that no import statement brought, and what a
+        failure says is not among them. Packages around others are brought by these.
+        """
+        if not self._imports_by_name():
+            return set()
+        known = self.decisions.made
+        if known:
+            lacking = set(_LACKING.findall(failure)) & set(self.program.by_name)
+            return {self.program.by_name[name].name for name in lacking} - known
+        found = {one.name for one in self.program.modules if one.lines} - self.program.brought() - {self.test.name}
+        return {name for name in found if not any(one.startswith(name + ".") for one in found)}
 
     def _uses_modules(self):
         """Whether a module is used as a value, of which not all is there."""
@@ -170,7 +172,7 @@ class Search:
 
     def _pass(self):
         for level in ("least", "most", "functions"):
-            self.options = self.options._replace(most=level == "most")
+            self.options = self.options._replace(most=level == "most", named=False)
             if level == "functions":
                 # The tree of a submission lacks what made the original take its way: another one may be taken there.
                 for module in self.program.modules:
@@ -209,6 +211,7 @@ class Search:
 
     def _prune(self):
         """Parts that are not needed, by halves, as many trials as their kind is worth."""
+        yield from self._prune_units(sorted(self.decisions.by_name), _PRUNED_MODULES)
         self._make()
         for kinds, most in _PRUNED:
             units = self.closure.planner.units
