@@ -239,10 +239,10 @@ class Rendering:
         return ["%s%s = %s" % (INDENT * depth, target, source)]
 
     def _made_texts(self, line, depth):
-        """A module under its name, with all of what the original has that is in the witness."""
+        """A module under its name, with what of the tree it has that is in the witness."""
         module, finder = line.module.name, self.closure.finder
-        found = ((name, self.final.get(finder.resolve(module, name))) for name in sorted(self.closure.program.bindings[module]))
-        given = ", ".join("%s=%s" % (name, chosen) for name, chosen in found if chosen is not None and name != "*")
+        found = ((name, finder.resolve(module, name)) for name in sorted(self.closure.program.bindings[module]))
+        given = ", ".join("%s=%s" % (name, self.final[one]) for name, one in found if one[0] == "symbol" and one in self.final)
         place = "%s[%s]" % (self.final[BY_NAME], json.dumps(module))
         return ["%s = %s.ModuleType(%s)" % (place, self.final[TYPES], json.dumps(module)), "vars(%s).update(%s)" % (place, given)]
 
