@@ -205,9 +205,10 @@ class Rendering:
         for alias, meaning, named in line.detail:
             bound = meaning[4] if meaning[1] == "from" else meaning[3]
             if named == meaning and not depth:
-                if meaning in self.imported:
-                    continue
+                # `import os` brings no `os.path`.
                 if meaning[1] == "from" or alias.asname or "." not in alias.name:
+                    if meaning in self.imported:
+                        continue
                     self.imported.add(meaning)
             chosen = self.final.get(named, bound)
             if chosen != bound and alias.name != "*":
