@@ -4,7 +4,9 @@ cases; and the share of the gates in the build.
     python bench/recube.py GISTMILL DATASET [--cache-dir DIR] [--runs N]
 
 Each instance is handed in N times, the original with another comment at its end. The cold run is one pytest of all groups of
-an instance in the same sandbox (`gistmill shell`), less what that command takes for `true`. All is measured one after the other.
+an instance in the same sandbox (`gistmill shell`), less what that command takes for `true`. What is left of it without starting
+Python and importing pytest is the least that any judge does: it imports the file and what needs it anew, collects, and runs. All is
+measured one after the other.
 """
 
 import argparse
@@ -55,15 +57,21 @@ def main():
 
         first = score([0])
         ran = score(range(1, asked.runs + 1))
+        each = 1000 * ran / asked.runs / len(rows)
         print("score: %.0f ms an instance, over %d runs of %d (the first run of all: %.1f s)"
-              % (1000 * ran / asked.runs / len(rows), asked.runs, len(rows), first))
+              % (each, asked.runs, len(rows), first))
+    cold, least = 0.0, 0.0
     for one in rows:
         groups = one["entry_command"].split(" pytest ", 1)[1]
         group = groups.split()[0].strip("'")
         inside = gistmill + ["shell", str(asked.dataset), "--instance", group, "--only", one["slug"], "--"]
         empty = seconds(inside + ["true"])
         whole = seconds(inside + ["sh", "-c", one["entry_command"] + " -q || true"])
+        start = seconds(inside + ["python", "-c", "import pytest"])
+        cold, least = cold + 1000 * (whole - empty) / len(rows), least + 1000 * (whole - start) / len(rows)
         print("cold: %.0f ms for %d cases of %s" % (1000 * (whole - empty), one["n_cases"], one["target"]))
+    print("a judgement takes %.2f of a cold run (%.0f ms); without Python and pytest that is %.2f of itself"
+          % (each / cold, cold, least / cold))
     spent = json.loads((asked.dataset / "manifest.json").read_text())["spent"]
     whole = sum(step["seconds"] for step in spent if not step.get("beside"))
     gates = sum(step["seconds"] for step in spent if step["step"].endswith(" gates"))

@@ -102,7 +102,7 @@ impl Lab {
 
     fn pass<'a>(&'a self, world: &'a WorldSetting) -> Pass<'a> {
         let timeouts = world.timeouts(self.timeouts);
-        Pass { setting: &world.setting, normalizer: &world.normalizer, timeouts, preload: &[] }
+        Pass { setting: &world.setting, normalizer: &world.normalizer, timeouts, preload: &[], texts: None }
     }
 
     /// Workers in a world.

@@ -21,7 +21,7 @@ use crate::runner::Setting;
 use crate::store::{self, Cache, Lock, Sealed};
 
 /// Raised when the same tree and patch may become something else.
-const VERSION: &str = "overlay-1";
+const VERSION: &str = "overlay-2";
 /// Largest file that is taken over, in bytes.
 const LARGEST: u64 = 1 << 30;
 
@@ -91,7 +91,9 @@ fn lay(tree: &Folder, patch: &Patch, history: History, to: &Path) -> Result<()> 
             Kind::File => {
                 fs_err::create_dir_all(folder_of(&entry.path))?;
                 let mode = if entry.mode & 0o100 == 0 { 0o644 } else { 0o755 };
-                write(&to.join(&entry.path), &tree.read(&entry.path, LARGEST)?, mode)?;
+                let file = write(&to.join(&entry.path), &tree.read(&entry.path, LARGEST)?, mode)?;
+                // Byte code is that of a file of this time.
+                file.set_modified(entry.modified)?;
             }
             Kind::Link(target) => {
                 fs_err::create_dir_all(folder_of(&entry.path))?;
@@ -118,14 +120,14 @@ fn lay(tree: &Folder, patch: &Patch, history: History, to: &Path) -> Result<()> 
 }
 
 /// Writes a new file.
-fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<fs_err::File> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
     let mut file = fs_err::OpenOptions::from_options(options).open(path)?;
     std::io::Write::write_all(&mut file, bytes)
         .map_err(|error| Error::from(error).at(format!("cannot write {}", path.display())))?;
     file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-    Ok(())
+    Ok(file)
 }
 
 /// The hash of all files and links below a folder: path, mode and content.
@@ -191,6 +193,13 @@ mod tests {
         patch.hide("p/b.py").unwrap();
         let made = bench.lay("one", &patch, History::Hidden).unwrap();
         assert_eq!(files(&made), ["a.py", "p/data.txt", "p/link", "q/c.py"]);
+        let changed =
+            |folder: &Path| fs_err::metadata(folder.join("p/data.txt")).unwrap().modified().unwrap();
+        assert_eq!(
+            changed(&made),
+            changed(&bench.folder.path().join("tree")),
+            "its byte code is still its own"
+        );
         assert_eq!(fs_err::read_to_string(made.join("a.py")).unwrap(), "new");
         assert_eq!(fs_err::read_to_string(made.join("p/link")).unwrap(), "3");
         let kept = bench.lay("two", &Patch::default(), History::Kept).unwrap();

@@ -106,6 +106,8 @@ pub struct Pass<'a> {
     pub timeouts: Timeouts,
     /// Modules that directories import ahead of the files that need them.
     pub preload: &'a [String],
+    /// What files of the tree say in its directories, by path.
+    pub texts: Option<&'a BTreeMap<String, String>>,
 }
 
 /// How many attempts are under way at once.

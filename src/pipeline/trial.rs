@@ -101,6 +101,7 @@ pub(super) fn run(
             normalizer: &world.normalizer,
             timeouts: timeouts.at_most(LIMIT),
             preload: &[],
+            texts: None,
         }],
         groups: &groups,
         options: &options,

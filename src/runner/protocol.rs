@@ -1,6 +1,7 @@
 //! The messages between the driver and the embedded Python runner: one enum each way. How they travel is in
 //! [`super::frame`].
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub enum Request {
         /// Modules to import before any file, so that its forks need not.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         preload: Vec<String>,
+        /// What files of the tree say from now on, by path, before anything of it is imported.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        texts: BTreeMap<String, String>,
         timeout_ms: u64,
     },
     OpenFile {

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
+
 use super::instances::Verified;
 use crate::dataset::recube::RecubeInstance;
 use crate::error::{Error, Result};
@@ -22,13 +24,12 @@ pub(crate) fn verify(
     cache: &Cache,
     instances: &[(&RecubeInstance, Vec<&InstanceCase>)],
     attempts: u32,
-    step: &dyn Fn(),
+    step: &(dyn Fn() + Sync),
 ) -> Result<Vec<Verified>> {
     // Nothing that an earlier command left counts.
     let folder = scratch()?;
-    let mut runs = Runs::open(&folder.path().join("runs"))?;
-    let mut found = Vec::new();
-    for (instance, cases) in instances {
+    let runs = Runs::open(&folder.path().join("runs"))?;
+    let of_one = |(instance, cases): &(&RecubeInstance, Vec<&InstanceCase>)| {
         let mut one = Verified {
             instance_id: instance.head.instance_id.to_string(),
             group_id: instance.target.clone(),
@@ -45,7 +46,7 @@ pub(crate) fn verify(
                     target: &instance.target,
                     byte_code: &ground.byte_code,
                 };
-                run(&mut one, (place, &ground), cases, attempts, &mut runs)?;
+                run(&mut one, (place, &ground), cases, attempts, &runs)?;
             }
             Err(error) => {
                 crate::interrupt::check()?;
@@ -53,9 +54,9 @@ pub(crate) fn verify(
             }
         }
         step();
-        found.push(one);
-    }
-    Ok(found)
+        Ok(one)
+    };
+    instances.par_iter().map(of_one).collect()
 }
 
 fn run(
@@ -63,7 +64,7 @@ fn run(
     (place, ground): (Place<'_>, &Ground),
     cases: &[&InstanceCase],
     attempts: u32,
-    runs: &mut Runs,
+    runs: &Runs,
 ) -> Result<()> {
     let ids: BTreeSet<&str> = cases.iter().map(|case| case.group_id.as_str()).collect();
     let groups: Vec<Group> = ids.into_iter().map(group_of).collect();
@@ -71,7 +72,7 @@ fn run(
         .map_err(|why| Error::internal(format!("{} cannot be masked: {}", place.target, why.reason())))?;
     let mut first: Option<BTreeMap<String, _>> = None;
     for number in 0..attempts {
-        let mut show = |text: &str| runs.shown(place, text.as_bytes(), &groups, number);
+        let show = |text: &str| runs.shown(place, text, &groups, number);
         let (original, masked) = (show(&ground.original)?, show(&ground.masked.text)?);
         let differences =
             differences(cases, &original, [("masked", masked), ("imports-kept", show(&bodies.text)?)]);

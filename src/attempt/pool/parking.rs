@@ -8,7 +8,7 @@ use crate::runner::{Runner, Setting};
 /// Texts that a runner may have judged when it is kept.
 const MOST_SERVED: u32 = 500;
 
-/// Keeps runners between pools, each with its directory open.
+/// Keeps runners between pools, each with its directory open, or with nothing open.
 #[derive(Debug, Default)]
 pub struct Parking {
     most: usize,
@@ -30,7 +30,8 @@ pub(super) struct Kind {
     pub(super) setting: Setting,
     pub(super) preload: Vec<String>,
     pub(super) options: Vec<String>,
-    pub(super) place: DirectoryKey,
+    /// What is open in it; nothing where its pools replace files.
+    pub(super) place: Option<DirectoryKey>,
 }
 
 impl Parking {

@@ -660,6 +660,34 @@ fn a_runner_that_judged_a_text_waits_for_the_next_one_of_its_kind() {
 }
 
 #[test]
+fn a_runner_that_ran_tests_with_a_replaced_file_waits_for_other_texts_and_for_nothing_else() {
+    let files = ["a/test_a.py", "b/test_b.py"];
+    let files =
+        files.map(|file| FakeFile::new(file, [FakeGroup::passing("test_1"), FakeGroup::passing("test_2")]));
+    let bench = Bench::new(FakeBackend::new(files));
+    let parking = Parking::new(2);
+    let ran = |text: &str| {
+        let (world, texts) = (bench.lab.base(), BTreeMap::from([("a.py".to_owned(), text.to_owned())]));
+        let mut pool = bench.lab.pool(&bench.groups, &world);
+        pool.terms = Terms { parking: Some(&parking), workers: Some(1), waiting: None };
+        pool.passes[0].texts = Some(&texts);
+        let mut seen = 0;
+        let each = |event| {
+            seen += usize::from(matches!(event, Event::Attempt { .. }));
+            Ok(())
+        };
+        pool.run(bench.tasks(0, 1), each).unwrap();
+        (seen, bench.backend.runners(), parking.len())
+    };
+    assert_eq!([ran("1"), ran("2"), ran("3")], [(4, 1, 1); 3]);
+    let world = bench.lab.base();
+    let mut pool = bench.lab.pool(&bench.groups, &world);
+    pool.terms = Terms { parking: Some(&parking), workers: Some(1), waiting: None };
+    pool.run(bench.tasks(0, 1), |_| Ok(())).unwrap();
+    assert_eq!(bench.backend.runners(), 2, "tests of the tree as it is have a runner of their own");
+}
+
+#[test]
 fn what_nobody_waits_for_ends_and_its_runner_waits_for_nothing() {
     let bench = Bench::new(FakeBackend::new([FakeFile::new("concise.py", [FakeGroup::passing("test_1")])]));
     let parking = Parking::new(2);

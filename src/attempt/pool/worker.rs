@@ -126,36 +126,47 @@ impl<'a> Worker<'a> {
     /// Has the runner wait for the next pool, if all that it did was to judge texts for tests. One for commands knows those of
     /// its pool alone.
     fn park(&mut self) {
-        let has_judged = self.served > 0 && self.file.is_none() && !self.runs_entries;
-        let Some(parking) = self.pool.terms.parking.filter(|_| has_judged) else { return };
-        let (Some(mut runner), Some(place)) = (self.runner.take(), self.directory.take()) else { return };
+        let Some(pass) = self.pass.filter(|_| self.served > 0 && !self.runs_entries) else { return };
+        let (file, mut place) = (self.file.take(), self.directory.take());
+        if self.pool.passes[pass].texts.is_some() {
+            // The next texts are others: nothing that saw these is kept.
+            for _ in 0..(usize::from(file.is_some()) + usize::from(place.take().is_some())) {
+                self.close();
+            }
+        } else if file.is_some() || place.is_none() {
+            return;
+        }
+        let (Some(parking), Some(mut runner)) = (self.pool.terms.parking, self.runner.take()) else { return };
         runner.serve(None);
-        parking.keep(Parked { runner, kind: self.kind(place), served: self.served });
+        parking.keep(Parked { runner, kind: self.kind(pass, place), served: self.served });
     }
 
-    fn kind(&self, place: DirectoryKey) -> Kind {
-        let Pass { setting, preload, .. } = self.pool.passes[place.0];
+    fn kind(&self, pass: usize, place: Option<DirectoryKey>) -> Kind {
+        let Pass { setting, preload, .. } = self.pool.passes[pass];
         Kind {
             setting: setting.clone(),
             preload: preload.to_vec(),
             options: self.pool.options.to_vec(),
-            place: (0, place.1, place.2),
+            place: place.map(|(_, trace, folder)| (0, trace, folder)),
         }
     }
 
     /// A runner that waits with what a task needs open. What met trouble before gets none.
     fn take_parked(&mut self, task: &Task) -> bool {
-        let is_of_test = task.is_judged() && !task.is_of_entries();
+        let has_texts = self.pool.passes[task.pass].texts.is_some();
+        let is_of_test = (task.is_judged() || has_texts) && !task.is_of_entries();
         if !is_of_test || task.trouble.wants_a_fresh_runner() || self.runner.is_some() {
             return false;
         }
         let Some(parking) = self.pool.terms.parking else { return false };
-        let Some(mut parked) = parking.take(&self.kind(task.place())) else { return false };
+        let place = (!has_texts).then(|| task.place());
+        let Some(mut parked) = parking.take(&self.kind(task.pass, place.clone())) else { return false };
         parked.runner.serve(self.pool.terms.waiting.clone());
         self.member.admission.runner(parked.runner.host_process());
         self.runner_number = self.shared.next_runner();
-        (self.runner, self.served, self.directory) = (Some(parked.runner), parked.served, Some(task.place()));
-        true
+        (self.runner, self.served) = (Some(parked.runner), parked.served);
+        self.directory = place;
+        !has_texts
     }
 
     /// Takes tasks and does them; false where it ends in the middle of one.
@@ -445,8 +456,10 @@ impl<'a> Worker<'a> {
             options: self.pool.options.to_vec(),
             trace: task.trace,
             preload: self.pool.passes[task.pass].preload.to_vec(),
+            texts: self.pool.passes[task.pass].texts.cloned().unwrap_or_default(),
             timeout_ms: milliseconds(limit),
         };
+        self.served += u32::from(self.pool.passes[task.pass].texts.is_some());
         // A text that is judged has no part in this.
         self.doing = if task.is_judged() { Doing::Nothing } else { Doing::Importing };
         match runner.ask(&request, limit)? {

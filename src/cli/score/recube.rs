@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::{MADE_OF, Made, ScoreArguments, has_unknown, read_runs, warn_of_troubles};
@@ -22,7 +23,7 @@ use crate::referee::recube::judge::{Instance, Judged};
 use crate::referee::recube::outputs;
 use crate::referee::recube::tables::{Report, Row, parts, write};
 use crate::referee::recube::trajectories::{self, Trajectories};
-use crate::referee::recube::{Ground, Place, Runs, group_of, planted};
+use crate::referee::recube::{Ground, Place, Runs, group_of, lines_of_tests};
 use crate::referee::submissions::{RunOf, Submission};
 use crate::store::write_json;
 use crate::terminal;
@@ -181,10 +182,10 @@ fn judge(
 ) -> Result<()> {
     let title = format!("{} score", prepared.pinned.slug);
     let stage = restored.job.progress.stage(&title, (instances.len() * runs.len()) as u64);
-    let mut known = Runs::open(&prepared.lab.folder.join("recube-scores"))?;
+    let known = Runs::open(&prepared.lab.folder.join("recube-scores"))?;
     let empty = Submission::default();
     let (attempts, allows) = (score.policy.attempts, &score.policy.allow);
-    for instance in instances {
+    let of_instance = |instance: &&RecubeInstance| -> Result<Vec<((String, usize), Judged)>> {
         let id = instance.head.instance_id.to_string();
         let cases = cases.get(&id).map(Vec::as_slice).unwrap_or_default();
         let ids: BTreeSet<&str> = cases.iter().map(|case| case.group_id.as_str()).collect();
@@ -207,14 +208,18 @@ fn judge(
             groups: &groups,
             copies: &Copies::of(&instance.target, &instance.leaks, &python),
             allows,
-            planted: &planted(&prepared.lab, &groups)?,
+            lines: &lines_of_tests(&prepared.lab, &groups)?,
         };
-        for (at, run) in runs.iter().enumerate() {
+        let of_run = |(at, run): (usize, &RunOf)| {
             let submission = run.submissions.get(&id).unwrap_or(&empty);
-            judged.insert((id.clone(), at), on_trial.judge(submission, attempts, &mut known)?);
+            let one = on_trial.judge(submission, attempts, &known)?;
             stage.step();
-        }
-    }
+            Ok(((id.clone(), at), one))
+        };
+        runs.par_iter().enumerate().map(of_run).collect()
+    };
+    let all: Vec<Vec<_>> = instances.par_iter().map(of_instance).collect::<Result<_>>()?;
+    judged.extend(all.into_iter().flatten());
     Ok(())
 }
 

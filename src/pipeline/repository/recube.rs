@@ -5,6 +5,8 @@ mod context;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::{Repository, Work};
 use crate::beneath::{Folder, Kind};
 use crate::config::OutsideTests;
@@ -345,13 +347,13 @@ impl Repository<'_> {
     ) -> Result<Vec<(String, PublishedOrNot)>> {
         let prepared = work.prepared;
         let config = &self.pipeline.config.recube;
-        let mut runs = Runs::open(&prepared.journals.join("recube"))?;
+        let runs = Runs::open(&prepared.journals.join("recube"))?;
         let title = format!("{} gates", self.repo.slug);
         let stage = self.pipeline.progress.stage(&title, selection.targets.len() as u64);
-        let (mut gated, venv) = (Vec::new(), installed(&prepared.lab.built.venv)?);
+        let venv = installed(&prepared.lab.built.venv)?;
         let folder = Folder::open(&prepared.lab.built.tree)?;
         let context = Context::read(tree, (&folder, &prepared.lab.built.venv), &config.context_exclude)?;
-        for (file, target) in &selection.targets {
+        let gated = |(file, target): &(String, Target)| {
             let byte_code = tree.byte_code(file);
             let bytes = tree.texts.get(file).map(Vec::as_slice).unwrap_or_default();
             let original = text_of_target(bytes).unwrap_or_default();
@@ -364,31 +366,31 @@ impl Repository<'_> {
             let needed = leaks.iter().find(|path| venv.contains_key(*path) && !is_apart(path));
             let one = match needed {
                 Some(copy) => Err((TargetCause::Leaks, format!("{copy} has its bodies"))),
-                None => candidate.gate(&mut runs)?,
+                None => candidate.gate(&runs)?,
             };
             let published = |gated: Gated| {
                 let scopes = selection.scopes.iter().filter(|scope| scope.targets.contains(file));
                 let shown = |scope| Published { target, file, bytes, leaks: &leaks, scope };
                 scopes
-                    .map(|scope| self.published(work, tree, (&shown(scope), &gated, &context), selection))
+                    .map(|scope| self.published(prepared, tree, (&shown(scope), &gated, &context), selection))
                     .collect()
             };
-            gated.push((file.clone(), one.map(published)));
             stage.step();
-        }
-        Ok(gated)
+            Ok((file.clone(), one.map(published)))
+        };
+        selection.targets.par_iter().map(gated).collect()
     }
 
     /// A target as an instance of a scope.
     fn published(
         &self,
-        work: &Work<'_>,
+        prepared: &Prepared,
         tree: &Tree,
         (shown, gated, context): (&Published<'_>, &Gated, &Context),
         selection: &Selection,
     ) -> PublishedTarget {
         let Published { target, file, bytes, leaks, scope } = *shown;
-        let commit = &work.prepared.pinned.commit;
+        let commit = &prepared.pinned.commit;
         let measured = selection.rows.iter().find(|row| row.file == file).map(|row| row.measured.clone());
         let measured = measured.unwrap_or_default();
         let hidden_files = tree.hidden(file, leaks, scope.files.as_ref());

@@ -44,16 +44,16 @@ impl Candidate<'_> {
     ///
     /// # Errors
     /// IO errors, an interruption; a mask that is not sound, which is a bug.
-    pub(crate) fn gate(&self, runs: &mut Runs) -> Result<std::result::Result<Gated, Refused>> {
+    pub(crate) fn gate(&self, runs: &Runs) -> Result<std::result::Result<Gated, Refused>> {
         let all: Vec<Group> = self.chosen().map(|(_, group, _)| group.clone()).collect();
-        let original = runs.shown(self.place, self.original.as_bytes(), &all, 0)?;
+        let original = runs.shown(self.place, self.original, &all, 0)?;
         if let Some(case) = self.chosen().flat_map(|(.., cases)| cases).find(|case| !original.passes(case)) {
             let differs = || format!("{case} does not pass with the original, handed in");
             return Ok(Err((TargetCause::RefereeDiffers, original.broken.clone().unwrap_or_else(differs))));
         }
         let mut gates = Vec::new();
         for (gate, cut) in [("masked", Cut::All), ("imports-kept", Cut::Bodies)] {
-            gates.push((gate, runs.shown(self.place, self.masked(cut)?.as_bytes(), &all, 0)?));
+            gates.push((gate, runs.shown(self.place, &self.masked(cut)?, &all, 0)?));
         }
         let cases = self.cases(&gates);
         let is_left =
@@ -91,7 +91,7 @@ impl Candidate<'_> {
     fn mutants(
         &self,
         (groups, cases): (&[(&JudgingGroup, &Group)], &[InstanceCase]),
-        runs: &mut Runs,
+        runs: &Runs,
     ) -> Result<(u64, u64)> {
         let lines: BTreeSet<u32> = groups.iter().flat_map(|(judging, _)| &judging.lines).copied().collect();
         let most = self.bounds.mutants as usize;
@@ -113,7 +113,7 @@ impl Candidate<'_> {
     fn missed_together(
         &self,
         (groups, cases): (&[(&JudgingGroup, &Group)], &[InstanceCase]),
-        runs: &mut Runs,
+        runs: &Runs,
     ) -> Result<BTreeSet<usize>> {
         let bodies: Vec<(usize, u32)> = self.bodies().map(|(at, function)| (at, function.line)).collect();
         let called: Vec<&BTreeSet<u32>> = groups.iter().map(|(judging, _)| &judging.called).collect();
@@ -122,7 +122,7 @@ impl Candidate<'_> {
             let text = self.masked(Cut::These(&part.keys().copied().collect()))?;
             let asked: BTreeSet<usize> = part.values().copied().collect();
             let asked: Vec<Group> = asked.into_iter().map(|at| groups[at].1.clone()).collect();
-            let shown = runs.shown(self.place, text.as_bytes(), &asked, 0)?;
+            let shown = runs.shown(self.place, &text, &asked, 0)?;
             let of_group = |at: usize| {
                 let id = &groups[at].0.group_id;
                 cases.iter().filter(move |case| case.left_out.is_none() && case.group_id == *id)
@@ -175,14 +175,14 @@ impl Candidate<'_> {
         text: &str,
         line: u32,
         (groups, cases): (&[(&JudgingGroup, &Group)], &[InstanceCase]),
-        runs: &mut Runs,
+        runs: &Runs,
     ) -> Result<bool> {
         let mut order = groups.to_vec();
         order.sort_by_key(|(judging, _)| !judging.called.contains(&line));
         let (first, rest) = order.split_at(order.len().min(TRIED_FIRST));
         for part in [first, rest].into_iter().filter(|part| !part.is_empty()) {
             let part: Vec<Group> = part.iter().map(|(_, group)| (*group).clone()).collect();
-            let shown = runs.shown(self.place, text.as_bytes(), &part, 0)?;
+            let shown = runs.shown(self.place, text, &part, 0)?;
             let is_asked = |case: &&InstanceCase| {
                 case.left_out.is_none() && part.iter().any(|group| group.group_id == case.group_id)
             };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Place, Runs, Shown};
+use super::{Asked, Place, Runs, Shown};
 use crate::error::{Error, Result};
 use crate::family::gistify::Violation;
 use crate::family::recube::answer::patched;
@@ -41,8 +41,8 @@ pub(crate) struct Instance<'a> {
     pub(crate) copies: &'a Copies,
     /// What is noted and changes nothing.
     pub(crate) allows: &'a [Violation],
-    /// Files of tests in which the groups fail as soon as they start.
-    pub(crate) planted: &'a BTreeMap<String, String>,
+    /// Where their tests are defined: by group, the line.
+    pub(crate) lines: &'a BTreeMap<String, u32>,
 }
 
 impl Instance<'_> {
@@ -50,7 +50,7 @@ impl Instance<'_> {
     ///
     /// # Errors
     /// IO errors and an interruption.
-    pub(crate) fn judge(&self, submission: &Submission, attempts: u32, runs: &mut Runs) -> Result<Judged> {
+    pub(crate) fn judge(&self, submission: &Submission, attempts: u32, runs: &Runs) -> Result<Judged> {
         let Some(bytes) = self.text(submission) else {
             return Ok(self.ended(Class::NoFile, submission.troubles.first().cloned()));
         };
@@ -75,7 +75,7 @@ impl Instance<'_> {
         flags.extend((!left_masked.is_empty()).then(|| "left-masked".to_owned()));
         let copies = self.copies.imported(text, self.original);
         flags.extend((!copies.is_empty()).then(|| "imports-copy".to_owned()));
-        let judged = self.run(text.as_bytes(), attempts, runs)?;
+        let judged = self.run(text, attempts, runs)?;
         let survivor = self.survivor(text, &judged, runs)?;
         flags.extend(survivor.is_some().then(|| "neutralized-test".to_owned()));
         let judged = Judged { flags, left_masked, ..judged };
@@ -97,13 +97,13 @@ impl Instance<'_> {
     }
 
     /// A case that passes with this text, and still does where its test fails as soon as it starts, which the original does not.
-    fn survivor(&self, text: &str, judged: &Judged, runs: &mut Runs) -> Result<Option<String>> {
+    fn survivor(&self, text: &str, judged: &Judged, runs: &Runs) -> Result<Option<String>> {
         let passed = || judged.cases.iter().filter(|case| case.outcome == Some(Outcome::Passed));
-        if text == self.original || self.planted.is_empty() || passed().next().is_none() {
+        if text == self.original || self.lines.is_empty() || passed().next().is_none() {
             return Ok(None);
         }
-        let mut fail = |text: &str| {
-            let shown = runs.shown_with(self.place, text.as_bytes(), self.planted, self.groups, 0)?;
+        let fail = |text: &str| {
+            let shown = runs.all_shown(self.place, &[self.failing(text)])?.pop().unwrap_or_default();
             Ok::<_, Error>(
                 passed().filter(|case| shown.passes(&case.id)).map(|case| case.id.clone()).collect(),
             )
@@ -125,13 +125,20 @@ impl Instance<'_> {
         submission.text.clone().or_else(|| of_patch().map(String::into_bytes))
     }
 
-    fn run(&self, text: &[u8], attempts: u32, runs: &mut Runs) -> Result<Judged> {
+    fn failing<'b>(&'b self, text: &'b str) -> Asked<'b> {
+        Asked { text, groups: self.groups, failing: Some(self.lines), number: 0 }
+    }
+
+    fn run(&self, text: &str, attempts: u32, runs: &Runs) -> Result<Judged> {
         let mut all: Vec<Shown> = Vec::new();
         for number in 0..attempts.max(1) {
-            let shown = runs.shown(self.place, text, self.groups, number)?;
+            let mut asked = vec![Asked { text, groups: self.groups, failing: None, number }];
+            // What [`Instance::survivor`] asks for is made of the same import.
+            asked.extend((number == 0 && text != self.original).then(|| self.failing(text)));
+            let shown = runs.all_shown(self.place, &asked)?.swap_remove(0);
             if let Some(broken) = shown.broken {
                 // Where the original can be run, it is the submission that cannot.
-                let original = runs.shown(self.place, self.original.as_bytes(), self.groups, number)?;
+                let original = runs.shown(self.place, self.original, self.groups, number)?;
                 let class = if original.broken.is_some() { Class::Lost } else { Class::NotCollected };
                 return Ok(self.ended(class, Some(broken)));
             }

@@ -1,5 +1,7 @@
 //! Trials: a text is run where a submission runs, in a runner that stays, with what the original imports imported before.
 
+use std::collections::BTreeMap;
+
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, not_collected};
@@ -186,6 +188,7 @@ fn open(runner: &mut Runner, lab: &Lab, file: &str, preload: &[String]) -> Resul
         options: lab.options.clone(),
         trace: TraceMode::Lines,
         preload: preload.to_vec(),
+        texts: BTreeMap::new(),
         timeout_ms: milliseconds(limit),
     };
     match runner.ask(&request, limit)? {

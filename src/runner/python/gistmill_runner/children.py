@@ -154,3 +154,10 @@ def kill_leftovers(spared, patience_seconds=20):
                 pass
         if monotonic_ns() > deadline:
             raise RuntimeError("processes left by a test keep coming back: %d killed so far" % killed)
+
+
+def environment_at_start():
+    """The environment that this process was started with: Python may have added to it."""
+    with _open("/proc/self/environ", "rb") as file:
+        entries = [entry.split(b"=", 1) for entry in file.read().split(b"\0")]
+    return {entry[0]: entry[1] for entry in entries if len(entry) == 2 and entry[0]}

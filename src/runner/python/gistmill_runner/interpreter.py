@@ -9,9 +9,10 @@ import traceback
 from . import children
 from .descriptors import move_up, redirect_standard_streams
 from .isolate import hide_memory
-from .protocol import Channel, EndOfRequests
+from .protocol import Channel, EndOfRequests, encode, loads
 from .reseed import Reseed
 from .server import Server
+from .tree_files import TreeFiles
 
 PROTOCOL = 1
 # Of what version and later the runner knows the insides.
@@ -27,12 +28,12 @@ def main(arguments):
     server = Server(Channel(move_up(int(arguments[1]))))
     server.raw_output = redirect_standard_streams()
     try:
-        first = server.channel.receive()
+        first, opened = read_whole(int(arguments[3])) if arguments[2:] else (server.channel.receive(), None)
     except EndOfRequests:
         os._exit(0)
     server.isolated = first["isolated"]
     server.here = os.getcwd()
-    server.guarded(greet, server, first)
+    server.guarded(greet, server, first, opened is None)
     children.adopt_orphans()
     if has_entries(first):
         from . import entries
@@ -47,11 +48,48 @@ def main(arguments):
         serving.open_generator(server, request)
 
     def directory(server, request):
+        server.guarded(put, server, request)
         (apart if request.get("apart") else stages).directory(server, request)
 
     work = {"open_directory": directory, "discover": discovery.discover, "open_generator": generator}
-    request = server.serve({})
+    request = opened or server.serve({})
     work[request["op"]](server, request)
+
+
+def put(server, request):
+    """Put the texts that the driver gave in the places of files. Where something of the tree is imported already, which may
+    be what they replace, this process becomes another interpreter, which imports all of it anew."""
+    texts = request.pop("texts", None) or {}
+    for path, text in texts.items():
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    files = TreeFiles(os.getcwd())
+    if texts and any(files[file] is not None for file in map(file_of, list(sys.modules.values()))):
+        begin_anew(server, request)
+
+
+def file_of(module):
+    """The file of a module, as text."""
+    file = getattr(module, "__file__", None)
+    return file if isinstance(file, str) else ""
+
+
+def begin_anew(server, request):
+    """Become an interpreter that has just been started, with this request; does not return."""
+    environment, link = children.environment_at_start(), server.channel.detach()
+    told = os.memfd_create("request", 0)
+    with open(told, "wb", closefd=False) as file:
+        file.write(encode([server.hello, request]))
+    os.set_inheritable(link, True)
+    main = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+    os.execve(sys.executable, [sys.executable, main, "--link", str(link), "--opened", str(told)], environment)
+
+
+def read_whole(descriptor):
+    """What `begin_anew` left for this process."""
+    with open(descriptor, "rb") as file:
+        file.seek(0)
+        return loads(file.read())
 
 
 def has_entries(hello):
@@ -59,7 +97,7 @@ def has_entries(hello):
     return bool((hello.get("world") or {}).get("entries"))
 
 
-def greet(server, request):
+def greet(server, request, answers=True):
     """Answer the first request; refuses, and exits once closed, when pytest cannot be imported."""
     server.hello = request
     if has_entries(request):
@@ -86,7 +124,8 @@ def greet(server, request):
     world = request.get("world") or {}
     if world.get("moved"):
         probe.use_byte_code()
-    return greeting(server, pytest.__version__)
+    if answers:
+        greeting(server, pytest.__version__)
 
 
 def greeting(server, pytest_version):

@@ -16,6 +16,7 @@ import traceback
 from os import WIFEXITED, WIFSTOPPED, WNOHANG, WUNTRACED, WEXITSTATUS, WSTOPSIG, WTERMSIG
 from time import monotonic
 
+from .children import environment_at_start
 from .descriptors import move_up
 from .isolate import Isolation, IsolationError, become_ordinary, hide_memory
 from .protocol import Driver, EndOfRequests, Misfit, encode, loads, pair, printable
@@ -113,7 +114,7 @@ class Keeper:
     def _begin(self, request):
         """The first request: lay the overlays out and start the interpreter."""
         self.driver.token = request.pop("token")
-        environment = _environment()
+        environment = environment_at_start()
         hide_memory()
         settings = request.pop("isolation", None)
         try:
@@ -464,13 +465,6 @@ def _scheduling(process):
         return os.sched_getaffinity(process), os.getpriority(os.PRIO_PROCESS, process), os.sched_getscheduler(process)
     except OSError:
         return None
-
-
-def _environment():
-    """The environment that this process was started with: Python may have added to it."""
-    with open("/proc/self/environ", "rb") as file:
-        entries = [entry.split(b"=", 1) for entry in file.read().split(b"\0")]
-    return {entry[0]: entry[1] for entry in entries if len(entry) == 2 and entry[0]}
 
 
 def _become_interpreter(socket, isolated, environment):

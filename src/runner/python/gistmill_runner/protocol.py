@@ -187,7 +187,11 @@ class Channel:
 
     def close(self):
         """This process is not the channel's any more."""
-        _close(self._socket.detach())
+        _close(self.detach())
+
+    def detach(self):
+        """Gives the descriptor away."""
+        return self._socket.detach()
 
     def _read_exactly(self, size):
         parts = []

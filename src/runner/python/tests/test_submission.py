@@ -173,3 +173,29 @@ def test_a_run_that_is_not_watched_does_not_see_what_watched_its_import(start, p
     lines = dict(watched["execution"]["files"]["concise.py"]["lines"])
     assert {1, 3, 7, 9, 10, 11, 13, 14} <= set(lines) and watched["execution"]["complete"]
     assert outcomes(runner.run(ready, "test_a", untraced=True, failing=9)) == ["failed"]
+
+
+REPLACED = {
+    "conftest.py": "import thing\n",
+    "thing.py": "VALUE = 'original'\n",
+    "test_t.py": "import thing\n\ndef test_a():\n    print(thing.VALUE, open('thing.py').read())\n",
+}
+
+
+def shown_with(runner, texts):
+    """What the test prints with these texts in the places of files."""
+    ready = runner.ask("open_directory", file="test_t.py", options=[], texts=texts)
+    assert ready["type"] == "directory_ready", ready
+    done = runner.run(runner.ask("open_file", file="test_t.py"), "test_a")
+    for _ in range(2):
+        assert runner.ask("close")["type"] == "closed"
+    return done["cases"][0]["stdout"]
+
+
+@pytest.mark.parametrize("is_ahead", [False, True], ids=["not imported", "imported by the interpreter itself"])
+def test_texts_take_the_places_of_files_before_anything_of_a_directory_is_imported(start, tmp_path, is_ahead):
+    files = {**REPLACED, "sitecustomize.py": "import thing\n"} if is_ahead else REPLACED
+    runner = start(files, environment={"PYTHONPATH": str(tmp_path / "tree0")})
+    for value in ("first", "é", "third"):
+        text = "VALUE = %r\n" % value
+        assert shown_with(runner, {"thing.py": text}) == "%s %s\n" % (value, text)
