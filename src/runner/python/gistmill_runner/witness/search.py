@@ -120,11 +120,15 @@ class Search:
                 self._accept(text)
                 return trial
             self.failure = trial.failure
-            by_name = self._found_by_name(trial.failure) if trial.failure.startswith(ASKED) or self.decisions.made else None
-            if by_name:
-                self.decisions.by_name |= by_name
-                continue
-            if trial.failure.startswith(ASKED) and not self.options.paths:
+            asks = trial.failure.startswith(ASKED)
+            # Texts that name the witness are tried first: where they do not help, names of modules stay names of modules.
+            if (self.options.paths and asks) or self.decisions.made:
+                by_name = self._found_by_name(trial.failure)
+                if by_name:
+                    self.options = self.options._replace(paths=False)
+                    self.decisions.by_name |= by_name
+                    continue
+            if asks and not self.options.paths:
                 self.options = self.options._replace(paths=True)
                 continue
             if self._wants_whole_modules(trial.failure):
