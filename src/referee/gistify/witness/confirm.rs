@@ -81,7 +81,9 @@ fn conclusion(
         let detail = detail.unwrap_or_else(|| judged.output.clone());
         let violations = verdict.violations.iter().filter_map(spelled);
         let classes = spelled(&verdict.class).into_iter().chain(verdict.detail.as_ref().and_then(spelled));
-        let evidence = format!("{}\n{detail}", classes.chain(violations).collect::<Vec<_>>().join(", "));
+        let named = classes.chain(violations).collect::<Vec<_>>().join(", ");
+        let lines = if verdict.violations.is_empty() { Vec::new() } else { made_up_findings(judged) };
+        let evidence = [named, detail].into_iter().chain(lines).collect::<Vec<_>>().join("\n");
         let cause = match verdict.detail {
             // The test itself does.
             Some(Detail::ImportStatement) => Cause::ImportsRepository,

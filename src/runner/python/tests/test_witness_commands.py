@@ -1,5 +1,7 @@
 """Witnesses of commands: they begin at the main block."""
 
+import re
+
 import pytest
 from driver import PYTHON
 from generating import SUBMISSION, Made
@@ -106,6 +108,50 @@ def said(number):
         return never()
     return "one"
 ''',
+    "tools/named.py": '''\
+import sys
+
+sys.path.insert(0, ".")
+
+from shop.plugins import ways, speak
+
+print(ways[sys.argv[1]]("tea"), sorted(ways), speak(), speak("de") if len(sys.argv) > 2 else "")
+''',
+    "shop/plugins.py": '''\
+import types
+from importlib import import_module
+
+LISTED = ("plain", "loud")
+SPEECH = {"en": ("shop.parts.english", "English"), "de": ("shop.parts.german", "Deutsch")}
+ways = {}
+for name in LISTED:
+    module = import_module("shop.parts." + name)
+    assert isinstance(module, types.ModuleType)
+    ways[module.NAME] = module.say
+first = sorted(ways)[0]
+
+
+def speak(language="en"):
+    module = __import__(SPEECH[language][0], None, None, ["__all__"])
+    return [first] + [getattr(module, name) for name in module.__all__] + list(letters(language))
+
+
+def letters(text):
+    at = 0
+    while True:
+        try:
+            if text[at] == " ":
+                at += 1
+        except IndexError:
+            break
+        yield text[at]
+        at += 1
+''',
+    "shop/parts/__init__.py": "",
+    "shop/parts/plain.py": "NAME = 'plain'\n\n\ndef say(text):\n    return text\n",
+    "shop/parts/loud.py": "from shop.stock import PRICES\n\nNAME = 'loud'\n\n\ndef say(text):\n    return text.upper(), PRICES\n",
+    "shop/parts/english.py": "__all__ = ['HELLO']\nHELLO = 'hello'\n",
+    "shop/parts/german.py": "__all__ = ['HELLO']\nHELLO = 'hallo'\n",
     "shop/speech.py": '''\
 import logging
 
@@ -144,6 +190,9 @@ def make(start, entry):
         done = trials.run(ready, "a")
         agrees = observed(done) == expected
         failure = "\n".join((case.get("message") or "") + case["stderr"] for case in done["cases"])
+        asked = re.findall(r"No module named '(shop[\w.]*)'", failure)
+        if asked:
+            failure = "it asks for %s (from %s)\n%s" % (asked[0], SUBMISSION, failure)
         ran = done["execution"]["files"].get(SUBMISSION, {"lines": [], "started": []})
         assert trials.ask("close")["type"] == "closed"
         answer = generator.ask(
@@ -186,6 +235,14 @@ def test_a_way_that_only_the_tree_of_a_submission_makes_a_function_take_is_there
     made = make(start, entry("script", path="tools/place.py"))
     assert made.text is not None, made.said["failures"]
     assert "def marked(folder):" in made.text and "never" not in made.text, made.text
+
+
+def test_modules_that_are_imported_by_name_are_looked_up_by_it(start):
+    made = make(start, entry("script", "loud", path="tools/named.py"))
+    assert made.text is not None, (made.said["failures"], made.tried[-1])
+    assert 'modules_by_name["shop.parts." + name]' in made.text and "modules_by_name[SPEECH[language][0]]" in made.text
+    assert 'modules_by_name["shop.parts.english"] = types.ModuleType("shop.parts.english")\n' in made.text
+    assert "import_module" not in made.text and "__import__" not in made.text and "hallo" not in made.text
 
 
 def test_a_declared_script_is_what_it_calls(tmp_path):

@@ -2,9 +2,9 @@
 
 import ast
 
-from .plan import Planner
-from .planned import every
-from .references import References
+from .plan import LATE, Planner
+from .planned import Line, every
+from .references import TYPES, References
 from .source import remembered
 
 # More rounds than a chain of names is long.
@@ -13,18 +13,24 @@ _HOOKS = ("setup_", "teardown_", "pytest_generate")
 
 
 class Decisions:
-    """What trials have shown: statements that go, names of methods that stay, and symbols that are needed though no
-    planned line names them.
+    """What trials have shown: statements (and modules that are imported by name) that go, names of methods that stay,
+    symbols that are needed though no planned line names them, and the names of modules that may be imported by name.
     """
 
-    def __init__(self, dropped=(), kept_names=(), extra=()):
+    def __init__(self, dropped=(), kept_names=(), extra=(), by_name=()):
         self.dropped = set(dropped)
         self.kept_names = set(kept_names)
         self.extra = set(extra)
+        self.by_name = set(by_name)
+
+    @property
+    def made(self):
+        """The names of modules that the witness makes for what imports by name."""
+        return self.by_name - self.dropped
 
     def copy(self):
         """The same, to be changed."""
-        return Decisions(self.dropped, self.kept_names, self.extra)
+        return Decisions(self.dropped, self.kept_names, self.extra, self.by_name)
 
 
 class Closure:
@@ -38,11 +44,14 @@ class Closure:
         self.options = options
         self.lazy = any(one.source.has_future_annotations for one in program.modules)
         self.finder = References(
-            program, self.lazy, assigned, options.places, options.paths, test if options.named else None
+            program, self.lazy, assigned, options.places, options.paths, test if options.named else None,
+            decisions.made,
         )  # fmt: skip
         self.planner = Planner(program, self.finder, options, decisions, test, test if self.asked is None else None)
         self.pinned, self.looked_up = set(), set()
         self.needed = self._roots() | set(decisions.extra) | set(aliases)
+        if decisions.made:
+            self.needed |= {TYPES}.union(*map(self._names_of, decisions.made))
         self.tops = []
         self.references = []
         self._close()
@@ -97,6 +106,7 @@ class Closure:
             self.planner.wanted = needed
             if done:
                 break
+        tops += [self._made(name, tops) for name in sorted(self.finder.by_name)]
         self.tops = sorted(tops, key=lambda top: (top[0], top[1][0].module.name, top[1][0].statement.lineno))
         self.references = references
         self.pinned |= {reference.meaning for reference in references if reference.kind == "listed"} | self.looked_up
@@ -107,6 +117,11 @@ class Closure:
             meaning = self.finder.resolve(name, bound)
             if meaning[0] == "symbol" and meaning[2] == bound:
                 yield meaning
+
+    def _made(self, name, tops):
+        """The lines that make a module which is imported by name, after all that it has."""
+        order = max((order for order, lines in tops if lines[0].module.name == name and order < LATE), default=0)
+        return order + 0.25, [Line(self.program.by_name[name], "made", ast.Pass(lineno=0, col_offset=0))]
 
     def stands_for(self, binding):
         """What an imported name of the tree is in the witness: the symbol, or an alias for a module."""

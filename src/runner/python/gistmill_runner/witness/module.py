@@ -108,6 +108,14 @@ class Module:
         lines = range(first_line(statement), statement.end_lineno + 1)
         return min((self.lines[line] for line in lines if line in self.lines), default=_NEVER)
 
+    def first_order(self):
+        """When the first of its lines ran."""
+        return min(self.lines.values(), default=_NEVER)
+
+    def last_order(self, end):
+        """When the last of its statements began that ran before `end`, -1 for none."""
+        return max((one for one in map(self.order, self.source.tree.body) if one < end), default=-1)
+
     def listed_names(self):
         """The texts in its lists of texts: names that generated code imports are kept in such lists."""
         values = (one.value for one in self.source.tree.body if isinstance(one, ast.Assign) and self.ran(one))

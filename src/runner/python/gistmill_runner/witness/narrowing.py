@@ -11,7 +11,7 @@ def lines_of_origin(rendering, executed):
     found, functions = defaultdict(set), {}
     seen = set()
     for number, line in enumerate(rendering.lines, 1):
-        if line is None or line.statement is None:
+        if line is None or line.statement is None or line.kind == "made":
             continue
         place = (line.module.name, id(line.statement))
         if line.kind in ("decorator", "function"):

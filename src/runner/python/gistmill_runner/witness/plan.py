@@ -16,7 +16,7 @@ _WITH_FIELDS = frozenset(("NamedTuple", "TypedDict", "Protocol"))
 # Names by which code reads docstrings.
 _READS_TEXTS = frozenset(("__doc__", "getdoc"))
 # After all that ran, see `Module.order`.
-_LATE = 1 << 59
+LATE = 1 << 59
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TRIES = tuple(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name))
 
@@ -79,8 +79,19 @@ class Planner:
                 lines = [line for line in lines if line.kind != "assigned"]
                 if lines:
                     late = module is self.main and acts(statement)
-                    found.append((_LATE + statement.lineno if late else module.order(statement), lines))
+                    found.append((LATE + statement.lineno if late else self._order(module, statement), lines))
         return found
+
+    def _order(self, module, statement):
+        """When a statement ran; of one that imported modules by name, right after these."""
+        order = module.order(statement)
+        if not self.decisions.made or isinstance(statement, DEFINITIONS + IMPORTS):
+            return order
+        imports = any(one.kind == "by name" for one in self.references.of(module, statement))
+        later = (one for one in map(module.order, module.source.tree.body) if order < one < LATE)
+        end = min(later, default=LATE if imports else order)
+        made = (self.program.by_name[name] for name in self.decisions.made)
+        return max([order] + [one.last_order(LATE) + 0.5 for one in made if order < one.first_order() < end])
 
     def _bound_after(self, module, binding, seen=()):
         """When an import has bound its name: right after what it stands for, which ran while it was under way."""
@@ -92,7 +103,7 @@ class Planner:
         for one in self.program.bindings[owner.name].get(meaning[2], ()):
             is_import = isinstance(one.statement, IMPORTS) and one.kind in ("from", "module")
             ran = self._bound_after(owner, one, seen + (meaning,)) if is_import else owner.order(one.statement)
-            order = max(order, ran + 0.5 if ran < _LATE else order)
+            order = max(order, ran + 0.5 if ran < LATE else order)
         return order
 
     def plan(self, module, statement, place, index):
@@ -344,7 +355,14 @@ class Planner:
 
     def _keeps_guard(self, module, statement, test):
         """Whether a test whose suite never ran stays for what evaluating it does."""
-        return not is_pure(test) and (self.options.most or has_effect(test))
+        return self._raised(module, statement) or not is_pure(test) and (self.options.most or has_effect(test))
+
+    def _raised(self, module, statement):
+        """Whether it is the last that ran of a `try` that caught something."""
+        owner = module.source.parents[statement]
+        if not isinstance(owner, _TRIES) or [one for one in owner.body if module.ran(one)][-1:] != [statement]:
+            return False
+        return any(self._was_caught(module, one) for one in owner.handlers)
 
     def _if(self, module, statement, place):
         if not self._ran(module, statement):

@@ -83,6 +83,26 @@ class Program:
                 found.append(Imported(name, "external", statement, target, alias))
         return found
 
+    def brought(self):
+        """Names of the modules that began to run while an import statement of theirs did: all but those imported by name."""
+        found = set()
+        for module in self.modules:
+            for statement in (one for one in ast.walk(module.source.tree) if isinstance(one, IMPORTS) and module.ran(one)):
+                began = module.order(statement)
+                ended = min((order for order in module.lines.values() if order > began), default=float("inf"))
+                names = self._brought_by(module, statement)
+                found.update(name for name in names if began < self.by_name[name].first_order() < ended)
+        return found
+
+    def _brought_by(self, module, statement):
+        """Names of the modules of the tree that an import statement names, packages around them left out."""
+        if isinstance(statement, ast.Import):
+            names = {alias.name for alias in statement.names}
+        else:
+            origin = self._origin(module, statement)
+            names = {origin} | {"%s.%s" % (origin, alias.name) for alias in statement.names}
+        return {self.by_name[name].name for name in names if name in self.by_name}
+
     def _whole(self, statement, alias):
         top = alias.name.split(".")[0]
         if alias.name in self.by_name or top in self.by_name:

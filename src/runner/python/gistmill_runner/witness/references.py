@@ -14,6 +14,9 @@ PATHS = ("external", "import", "os", "os")
 # What the folder of a package is made with, and calls that look into it: how many arguments each takes, and what reads the file.
 FOLDERS = ("external", "import", "pathlib", "pathlib")
 _RESOURCES = {"files": (1, ""), "read_text": (2, ".read_text(\"utf-8\")"), "read_binary": (2, ".read_bytes()"), "get_data": (2, ".read_bytes()")}
+# Modules that are imported by name, by their names, and what they are made with.
+BY_NAME = ("by name",)
+TYPES = ("external", "import", "types", "types")
 # The witness itself, where a text names the module that it imports from.
 WITNESS = ("witness",)
 # A text that is code which imports from a module, or a part of such code.
@@ -35,7 +38,8 @@ class Reference:
     `kind` is "place" (`__file__`), "resource" (a call that looks into the folder of a package; `parts` has the way there and what reads
     it), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value, `parts` is its name),
     "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), "attribute" (a text that
-    names an attribute of a module), "origin" (a text that imports from modules), "called" (`__name__`), or "listed" (a name that such a text may import).
+    names an attribute of a module), "by name" (what stands before and behind the name of a module, which is
+    imported by it; `parts` is what stands there instead), "origin" (a text that imports from modules), "called" (`__name__`), or "listed" (a name that such a text may import).
     `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in this `annotation`.
     """
 
@@ -81,16 +85,24 @@ def marker_of(annotation):
     return head[0] if head and getattr(last, "attr", head[0].id) in _MARKERS else None
 
 
+def is_key(node):
+    """Whether a node is the key of `sys.modules[…]`."""
+    place = chain(node.value) if isinstance(node, ast.Subscript) else None
+    return bool(place and place[1]) and place[1][-1].attr == "modules"
+
+
 class References:
     """Finds references, given what names mean.
 
     `begins`, where it is given, is the module that the witness begins in: in all others `__name__` is a reference.
     `lazy` says that annotations are not evaluated, `places` that `__file__` is a reference, `texts` that every text is one
-    which names something of the tree by its path, or holds code that imports from the tree.
+    which names something of the tree by its path, or holds code that imports from the tree; `by_name` are modules that
+    are imported by name.
     """
 
-    def __init__(self, program, lazy, assigned, places=False, texts=False, begins=None):
+    def __init__(self, program, lazy, assigned, places=False, texts=False, begins=None, by_name=()):
         self.program = program
+        self.by_name = frozenset(by_name)
         self.begins = begins
         self.places = places
         self.texts = texts
@@ -122,6 +134,11 @@ class References:
                 self._collect(module, node, found, node)
                 continue
             before = len(found)
+            name = self.imported_by(module, node) if self.by_name else None
+            if name is not None:
+                self._import(module, node, name, found)
+                stack.append(name)
+                continue
             if isinstance(node, ast.Attribute) and self._chain(module, node, found):
                 pass
             elif self.places and isinstance(node, ast.Call) and self._resource(module, node, found):
@@ -174,7 +191,7 @@ class References:
             found.append(Reference(meaning[1], module, node, None, hidden, "name"))
         elif meaning[0] in ("symbol", "external"):
             found.append(Reference(meaning, module, node, module.source.span(node), hidden, "name"))
-        elif meaning == ("builtin", "__name__") and self.begins not in (None, module):
+        elif meaning == ("builtin", "__name__") and self.begins not in (None, module) and not is_key(module.source.parents[node]):
             found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "called"))
         elif meaning == ("builtin", "__file__") and self.places and node.lineno not in module.protected:
             if "/" in module.source.path:
@@ -237,6 +254,27 @@ class References:
         if isinstance(node, ast.Name) and self.meaning(module, node) in (None, (("builtin", node.id), frozenset())):
             return {"__name__": module.name, "__package__": module.package}.get(node.id)
         return self.module_of(module, node)
+
+    def imported_by(self, module, node):
+        """The name in a call that imports the module of that name, whatever it is at run time; else None."""
+        if not isinstance(node, ast.Call) or not node.args or node.lineno in module.protected:
+            return None
+        if isinstance(node.args[0], ast.Constant) and node.args[0].value not in self.program.by_name:
+            return None
+        head = chain(node.func)
+        meaning = (self.meaning(module, head[0]) if head else None) or (("local",), None)
+        path = [attribute.attr for attribute in head[1]] if head else []
+        dotted = list(meaning[0][2:4] if meaning[0][:2] == ("external", "from") else meaning[0][2:3]) + path
+        if dotted == ["importlib", "import_module"] and len(node.args) + len(node.keywords) == 1:
+            return node.args[0]
+        # Without a list of names it is the outermost package.
+        names = [one.value for one in node.keywords if one.arg == "fromlist"] + node.args[3:4]
+        return node.args[0] if meaning[0] == ("builtin", "__import__") and names else None
+
+    def _import(self, module, call, name, found):
+        (first, last), (start, end) = module.source.span(call), module.source.span(name)
+        for span, text in (((first, start), "["), ((end, last), "]")):
+            found.append(Reference(BY_NAME, module, call, span, frozenset(), "by name", text))
 
     def _texts(self, module, call, found):
         function = call.func

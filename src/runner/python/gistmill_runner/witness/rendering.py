@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 
 from .planned import every
-from .references import FOLDERS, IMPORTED_FROM, PATHS, WITNESS
+from .references import BY_NAME, FOLDERS, IMPORTED_FROM, PATHS, TYPES, WITNESS
 from .source import DEFINITIONS
 
 INDENT = "    "
@@ -17,7 +17,7 @@ class Rendering:
 
     def __init__(self, closure, naming, submission):
         self.closure = closure
-        self.final = {**naming.final, WITNESS: submission}
+        self.final = {**naming.final, WITNESS: submission, BY_NAME: unused("modules_by_name", naming.final.values())}
         self.naming = naming
         self.own_name = submission
         self.imported = set()
@@ -49,8 +49,9 @@ class Rendering:
         """What stands above all: annotations as text, and names for the witness itself."""
         if self.closure.lazy:
             yield "from __future__ import annotations"
-        for kind, meaning in (("place", PATHS), ("resource", FOLDERS)):
-            if any(one.kind == kind for one in self.closure.references):
+        kinds = {one.kind for one in self.closure.references} | ({"made"} if self.closure.finder.by_name else set())
+        for kind, meaning in (("place", PATHS), ("resource", FOLDERS), ("made", TYPES)):
+            if kind in kinds:
                 self.imported.add(meaning)
                 module, name = meaning[2], self.final[meaning]
                 yield "import %s" % module if name == module else "import %s as %s" % (module, name)
@@ -60,6 +61,8 @@ class Rendering:
             yield "import sys"
         for name in aliases:
             yield "%s = sys.modules[__name__]" % name
+        if self.closure.finder.by_name:
+            yield "%s = {}" % self.final[BY_NAME]
 
     def _other_name(self, line):
         """The name by which the rest of the witness knows a class that is defined under its own name."""
@@ -111,7 +114,7 @@ class Rendering:
 
     def _is_at(self, reference):
         """Whether the node stands where the parser says: before 3.12 it does not know it inside f-strings."""
-        if reference.kind in ("dotted", "origin", "resource"):
+        if reference.kind in ("dotted", "origin", "resource", "by name"):
             return True
         start = reference.span[0]
         return reference.module.source.text.startswith(reference.name, start)
@@ -132,6 +135,8 @@ class Rendering:
             return "%s.Path(__file__).resolve().parent.joinpath(%s)%s" % (chosen, place, reads)
         if reference.kind == "called":
             return json.dumps(reference.module.name)
+        if reference.kind == "by name":
+            return chosen + "[" if reference.parts == "[" else "]"
         if reference.kind == "dotted":
             start, end = reference.span
             whole, rest = reference.parts
@@ -180,6 +185,7 @@ class Rendering:
             "assigned": self._assigned_texts,
             "local": self._local_texts,
             "effect": lambda line, depth: [],
+            "made": self._made_texts,
             "declaration": self._declaration_texts,
         }.get(line.kind, self._texts)
         texts += [(text, line) for text in write(line, depth)]
@@ -199,9 +205,10 @@ class Rendering:
         for alias, meaning, named in line.detail:
             bound = meaning[4] if meaning[1] == "from" else meaning[3]
             if named == meaning and not depth:
-                if meaning in self.imported:
-                    continue
+                # `import os` brings no `os.path`.
                 if meaning[1] == "from" or alias.asname or "." not in alias.name:
+                    if meaning in self.imported:
+                        continue
                     self.imported.add(meaning)
             chosen = self.final.get(named, bound)
             if chosen != bound and alias.name != "*":
@@ -231,6 +238,14 @@ class Rendering:
         if source == target:
             return ["%s%s = globals()[%r]" % (INDENT * depth, target, source)]
         return ["%s%s = %s" % (INDENT * depth, target, source)]
+
+    def _made_texts(self, line, depth):
+        """A module under its name, with what of the tree it has that is in the witness."""
+        module, finder = line.module.name, self.closure.finder
+        found = ((name, finder.resolve(module, name)) for name in sorted(self.closure.program.bindings[module]))
+        given = ", ".join("%s=%s" % (name, self.final[one]) for name, one in found if one[0] == "symbol" and one in self.final)
+        place = "%s[%s]" % (self.final[BY_NAME], json.dumps(module))
+        return ["%s = %s.ModuleType(%s)" % (place, self.final[TYPES], json.dumps(module)), "vars(%s).update(%s)" % (place, given)]
 
     def _declaration_texts(self, line, depth):
         names = line.statement.names
@@ -262,6 +277,11 @@ class Rendering:
             texts.append(part)
         texts[0] = INDENT * depth + texts[0]
         return texts
+
+
+def unused(name, taken):
+    """A name that is not taken, as near to this one as can be."""
+    return name if name not in taken else unused("_" + name, taken)
 
 
 def starts_definition(line, before):

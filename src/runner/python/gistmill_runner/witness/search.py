@@ -5,11 +5,12 @@ is counted in trials, never in seconds: the same trials, the same text.
 """
 
 import ast
+import re
 
 from .closure import Closure, Decisions
 from .naming import Naming
 from .narrowing import narrow, widen
-from .planned import Options
+from .planned import Options, every
 from .repair import repaired
 from .rendering import Rendering
 from .source import FUNCTIONS, TEXT, bound_names, names_of
@@ -21,6 +22,9 @@ TRIALS = 60
 _REPAIRS = 8
 # Trials for parts that may be superfluous, by their kinds.
 _PRUNED = ((("effect", "text", "annotation"), 3), (("attribute",), 4))
+_PRUNED_MODULES = 4
+# What a table of modules says that lacks one.
+_LACKING = re.compile(r"KeyError: '([\w.]+)'")
 
 
 class Trial:
@@ -116,7 +120,15 @@ class Search:
                 self._accept(text)
                 return trial
             self.failure = trial.failure
-            if trial.failure.startswith(ASKED) and not self.options.paths:
+            asks = trial.failure.startswith(ASKED)
+            # Texts that name the witness are tried first: where they do not help, names of modules stay names of modules.
+            if (self.options.paths and asks) or self.decisions.made:
+                by_name = self._found_by_name(trial.failure)
+                if by_name:
+                    self.options = self.options._replace(paths=False)
+                    self.decisions.by_name |= by_name
+                    continue
+            if asks and not self.options.paths:
                 self.options = self.options._replace(paths=True)
                 continue
             if self._wants_whole_modules(trial.failure):
@@ -133,6 +145,27 @@ class Search:
                 return None
         return None
 
+    def _imports_by_name(self):
+        """Whether a planned line imports a module by a name that is known at run time alone."""
+        lines = (line for _, lines in self.closure.tops for line in every(lines))
+        return any(
+            self.closure.finder.imported_by(line.module, one) is not None
+            for line in lines for node in line.nodes for one in ast.walk(node)
+        )  # fmt: skip
+
+    def _found_by_name(self, failure):
+        """Modules that were imported by name, so far as it is not known: those that no import statement brought, and what a
+        failure says is not among them. Packages around others are brought by these.
+        """
+        if not self._imports_by_name():
+            return set()
+        known = self.decisions.made
+        if known:
+            lacking = set(_LACKING.findall(failure)) & set(self.program.by_name)
+            return {self.program.by_name[name].name for name in lacking} - known
+        found = {one.name for one in self.program.modules if one.lines} - self.program.brought() - {self.test.name}
+        return {name for name in found if not any(one.startswith(name + ".") for one in found)}
+
     def _uses_modules(self):
         """Whether a module is used as a value, of which not all is there."""
         return not self.options.whole and any(one.kind == "module" for one in self.closure.references)
@@ -143,7 +176,7 @@ class Search:
 
     def _pass(self):
         for level in ("least", "most", "functions"):
-            self.options = self.options._replace(most=level == "most")
+            self.options = self.options._replace(most=level == "most", named=False)
             if level == "functions":
                 # The tree of a submission lacks what made the original take its way: another one may be taken there.
                 for module in self.program.modules:
@@ -182,6 +215,7 @@ class Search:
 
     def _prune(self):
         """Parts that are not needed, by halves, as many trials as their kind is worth."""
+        yield from self._prune_units(sorted(self.decisions.by_name), _PRUNED_MODULES)
         self._make()
         for kinds, most in _PRUNED:
             units = self.closure.planner.units
