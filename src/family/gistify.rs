@@ -45,7 +45,7 @@ pub use execution::{ExecutedLine, Execution, LineExecution, line_execution};
 pub use existence::{Corpus, Existence, Line, LineExistence, Place};
 pub use findings::{Effect, Finding, FindingKind, Scenery, findings};
 pub use inject::{
-    Evaluated, Injection, NotInjected, Replacement, first_line, inject, inject_inherited, line_of, sabotage,
+    Evaluated, Injection, NotInjected, Replacement, first_line, inject, inject_inherited, sabotage,
 };
 pub use locate::TestName;
 pub use reaches::{Reach, ReachKind, reaches};

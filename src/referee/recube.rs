@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::lab::Lab;
 use crate::attempt::overlay::History;
-use crate::attempt::pool::{Event, Parking, Run, Terms};
+use crate::attempt::pool::{Event, Parking, Terms};
 use crate::attempt::{attempt_of, node_id, not_collected, tasks};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
-use crate::family::gistify::{TestName, line_of};
+use crate::family::gistify::{TestName, failing};
 use crate::family::recube::exchanged;
 use crate::family::recube::mask::{Cut, Masked, mask, text_of_target};
 use crate::interrupt::Waiting;
@@ -28,13 +28,13 @@ use crate::record::outcome::{Attempt, Exit, Outcome};
 use crate::record::patch::PathProblem;
 use crate::record::trace::check_path;
 use crate::record::world::World;
-use crate::runner::protocol::{Manner, TraceMode};
+use crate::runner::protocol::TraceMode;
 use crate::score::LONGEST;
-use crate::store::Cache;
 use crate::store::journal::Journal;
+use crate::store::{Cache, discard};
 
 /// Raised when the same text may show something else.
-const VERSION: &str = "recube-2";
+const VERSION: &str = "recube-3";
 /// Runners that wait for the next text at most.
 const PARKED: usize = 8;
 
@@ -138,10 +138,13 @@ pub(crate) struct Runs {
     /// What was shown; none where nothing is remembered.
     kept: Option<Mutex<Recorded>>,
     /// Trees without their targets, by place of the tree and target.
-    bases: Mutex<BTreeMap<(String, String), Arc<Lab>>>,
+    bases: Mutex<BTreeMap<(String, String), Base>>,
     /// Runners that wait for the next text.
     parking: Parking,
 }
+
+/// A tree that is made by whoever asks first.
+type Base = Arc<Mutex<Option<Arc<Lab>>>>;
 
 struct Recorded {
     journal: Journal,
@@ -153,35 +156,6 @@ struct Recorded {
 struct Kept {
     key: String,
     shown: Shown,
-}
-
-/// What is run of a text.
-#[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) groups: &'a [Group],
-    /// Where the tests of groups are defined, which fail then as soon as they start: by group, the 1-based line.
-    pub(crate) failing: Option<&'a BTreeMap<String, u32>>,
-    /// Which run of the same it is.
-    pub(crate) number: u32,
-}
-
-impl Asked<'_> {
-    fn key(&self, place: Place<'_>) -> String {
-        let lab = place.lab;
-        let mut parts = vec![VERSION.to_owned(), lab.built.key.clone(), place.target.to_owned()];
-        parts.extend([sha256_hex(self.text.as_bytes()), self.number.to_string()]);
-        parts.push(format!("{:?}", lab.timeouts));
-        parts.extend(self.groups.iter().map(|group| group.group_id.clone()));
-        parts.extend(self.failing.map(|lines| format!("failing {lines:?}")));
-        hash_parts(&parts)
-    }
-
-    /// How a group runs; nothing where its test cannot be made to fail.
-    fn manner(&self, group: &Group) -> Option<Manner> {
-        let Some(lines) = self.failing else { return Some(Manner::PLAIN) };
-        Some(Manner { failing: Some(*lines.get(&group.group_id)?), ..Manner::PLAIN })
-    }
 }
 
 impl Runs {
@@ -211,99 +185,120 @@ impl Runs {
     /// # Errors
     /// IO errors and an interruption. Where the harness cannot run anything in that tree, [`Shown::broken`] says why.
     pub(crate) fn shown(&self, place: Place<'_>, text: &str, groups: &[Group], number: u32) -> Result<Shown> {
-        let asked = Asked { text, groups, failing: None, number };
-        self.all_shown(place, &[asked]).map(|mut all| all.pop().unwrap_or_default())
+        self.shown_with(place, text, &BTreeMap::new(), groups, number)
     }
 
-    /// What each of these shows, all of one text and its groups, which is imported once for what is not known of them.
+    /// The same with other texts of files of tests, by path.
     ///
     /// # Errors
     /// As for [`Runs::shown`].
-    pub(crate) fn all_shown(&self, place: Place<'_>, all: &[Asked<'_>]) -> Result<Vec<Shown>> {
-        let keys: Vec<String> = all.iter().map(|asked| asked.key(place)).collect();
-        let known = |key: &String| self.kept()?.known.get(key).cloned();
-        let mut shown: Vec<Option<Shown>> = keys.iter().map(known).collect();
-        let missing: Vec<usize> = (0..all.len()).filter(|at| shown[*at].is_none()).collect();
-        if !missing.is_empty() {
-            let asked: Vec<Asked<'_>> = missing.iter().map(|at| all[*at]).collect();
-            let made = self.run(place, &asked)?;
-            for (at, made) in missing.into_iter().zip(made) {
-                // What was broken is tried again the next time.
-                if let Some(mut kept) = self.kept().filter(|_| made.broken.is_none()) {
-                    kept.keep(&keys[at], &made)?;
-                }
-                shown[at] = Some(made);
-            }
+    pub(crate) fn shown_with(
+        &self,
+        place: Place<'_>,
+        text: &str,
+        tests: &BTreeMap<String, String>,
+        groups: &[Group],
+        number: u32,
+    ) -> Result<Shown> {
+        let mut parts = vec![VERSION.to_owned(), place.lab.built.key.clone(), place.target.to_owned()];
+        parts.extend([sha256_hex(text.as_bytes()), number.to_string(), format!("{:?}", place.lab.timeouts)]);
+        parts.extend(groups.iter().map(|group| group.group_id.clone()));
+        parts.extend(tests.iter().flat_map(|(path, text)| [path.clone(), sha256_hex(text.as_bytes())]));
+        let key = hash_parts(&parts);
+        if let Some(known) = self.kept().and_then(|kept| kept.known.get(&key).cloned()) {
+            return Ok(known);
         }
-        Ok(shown.into_iter().flatten().collect())
+        let mut texts = tests.clone();
+        texts.insert(place.target.to_owned(), text.to_owned());
+        let shown = self.run(place, &texts, groups)?;
+        // What was broken is tried again the next time.
+        if let Some(mut kept) = self.kept().filter(|_| shown.broken.is_none()) {
+            kept.keep(&key, &shown)?;
+        }
+        Ok(shown)
     }
 
     fn kept(&self) -> Option<MutexGuard<'_, Recorded>> {
-        self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner))
+        self.kept.as_ref().map(opened)
     }
 
     /// The tree of a target with nothing in its place.
     fn base(&self, place: Place<'_>) -> Result<Arc<Lab>> {
         let key = (place.lab.built.key.clone(), place.target.to_owned());
-        let mut bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(base) = bases.get(&key) {
+        let cell = Arc::clone(opened(&self.bases).entry(key).or_default());
+        let mut base = opened(&cell);
+        if let Some(base) = &*base {
             return Ok(Arc::clone(base));
         }
-        let patch = exchanged(place.target, b"", place.byte_code)
-            .map_err(|_: PathProblem| Error::internal(format!("{} is not a file of a tree", place.target)))?;
-        let base = Arc::new(place.lab.with(place.cache, &patch, History::Hidden)?);
-        bases.insert(key, Arc::clone(&base));
-        Ok(base)
+        let texts = BTreeMap::from([(place.target.to_owned(), String::new())]);
+        Ok(Arc::clone(base.insert(Arc::new(laid(place, &texts)?))))
     }
 
-    /// Imports the text of these once and runs its groups as each asks.
-    fn run(&self, place: Place<'_>, all: &[Asked<'_>]) -> Result<Vec<Shown>> {
-        let (Some(Asked { text, groups, .. }), base) = (all.first(), self.base(place)?) else {
-            return Ok(Vec::new());
-        };
-        let texts = BTreeMap::from([(place.target.to_owned(), (*text).to_owned())]);
-        let world = base.base();
-        let wanted: Vec<(usize, u32)> = (0..groups.len()).map(|at| (at, 1)).collect();
-        let mut tasks = tasks(groups, &wanted, &BTreeMap::new(), 0, TraceMode::Off, 1);
-        for task in &mut tasks {
-            let of_run = |run: &Run| {
-                let manners = all.iter().filter_map(|asked| asked.manner(&groups[run.group]));
-                manners.map(|manner| Run { manner, ..*run }).collect::<Vec<_>>()
-            };
-            task.runs = task.runs.iter().flat_map(of_run).collect();
+    /// Runs groups with these texts in the places of files.
+    fn run(&self, place: Place<'_>, texts: &BTreeMap<String, String>, groups: &[Group]) -> Result<Shown> {
+        let base = self.base(place)?;
+        let mut made = self.run_in((&base, Some(texts)), place.waiting, groups);
+        if made.as_ref().is_err_and(|error| error.fault() == Fault::Repository) {
+            // pytest may need the target itself to be imported: then each text has a tree and runners of its own.
+            let alone = laid(place, texts)?;
+            made = self.run_in((&alone, None), place.waiting, groups);
+            if let Some(folder) = alone.built.tree.parent() {
+                discard(folder)?;
+            }
         }
-        let mut pool = base.busy_pool(groups, &world);
-        let waiting = place.waiting.cloned();
-        pool.terms = Terms { parking: Some(&self.parking), workers: Some(1), waiting };
-        pool.passes.iter_mut().for_each(|pass| pass.texts = Some(&texts));
-        let mut shown: Vec<Shown> = all.iter().map(|_| Shown::default()).collect();
-        let made = pool.run(tasks, |event| {
-            let (manner, attempt) = match event {
-                Event::Attempt { group, manner, done, items, .. } => {
+        match made {
+            Err(error) if matches!(error.fault(), Fault::Harness | Fault::Repository) => {
+                Ok(Shown { broken: Some(error.to_string()), ..Shown::default() })
+            }
+            other => other,
+        }
+    }
+
+    fn run_in(
+        &self,
+        (lab, texts): (&Lab, Option<&BTreeMap<String, String>>),
+        waiting: Option<&Waiting>,
+        groups: &[Group],
+    ) -> Result<Shown> {
+        let world = lab.base();
+        let wanted: Vec<(usize, u32)> = (0..groups.len()).map(|at| (at, 1)).collect();
+        let tasks = tasks(groups, &wanted, &BTreeMap::new(), 0, TraceMode::Off, 1);
+        let mut pool = lab.busy_pool(groups, &world);
+        pool.terms = Terms { parking: Some(&self.parking), workers: Some(1), waiting: waiting.cloned() };
+        pool.passes.iter_mut().for_each(|pass| pass.texts = texts);
+        let mut shown = Shown::default();
+        pool.run(tasks, |event| {
+            let attempt = match event {
+                Event::Attempt { group, done, items, .. } => {
                     let name = |index: i64| node_id(&items, index);
-                    let place = (&World::Base, 0);
-                    (manner, attempt_of(&groups[group], &done, name, &world.normalizer, place))
+                    attempt_of(&groups[group], &done, name, &world.normalizer, (&World::Base, 0))
                 }
-                Event::Unavailable { group, manner, text, .. } => {
-                    (manner, not_collected(&groups[group], &text, &world.normalizer, (&World::Base, 0)))
+                Event::Unavailable { group, text, .. } => {
+                    not_collected(&groups[group], &text, &world.normalizer, (&World::Base, 0))
                 }
                 Event::Broken(error) | Event::Lost { error, .. } => return Err(error),
             };
-            for (shown, asked) in shown.iter_mut().zip(all) {
-                if asked.failing.is_some() == manner.failing.is_some() {
-                    shown.add(&attempt);
-                }
-            }
+            shown.add(&attempt);
             Ok(())
-        });
-        match made {
-            Err(error) if matches!(error.fault(), Fault::Harness | Fault::Repository) => {
-                let broken = Some(error.to_string());
-                Ok(all.iter().map(|_| Shown { broken: broken.clone(), ..Shown::default() }).collect())
-            }
-            other => other.map(|()| shown),
-        }
+        })?;
+        Ok(shown)
     }
+}
+
+/// The tree with these texts in the places of files, without history and without byte code of the target.
+fn laid(place: Place<'_>, texts: &BTreeMap<String, String>) -> Result<Lab> {
+    let exchange = || {
+        let mut patch = exchanged(place.target, b"", place.byte_code)?;
+        texts.iter().try_for_each(|(path, text)| patch.put(path, text.clone().into_bytes()))?;
+        Ok(patch)
+    };
+    let patch = exchange()
+        .map_err(|_: PathProblem| Error::internal(format!("{} is not a file of a tree", place.target)))?;
+    place.lab.with(place.cache, &patch, History::Hidden)
+}
+
+fn opened<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Recorded {
@@ -315,25 +310,25 @@ impl Recorded {
     }
 }
 
-/// Where the tests of these groups are defined in their files: the 1-based line, decorators included. Those whose test is defined
-/// elsewhere are left out.
+/// Files of tests in which these groups fail as soon as they start. Those whose test is defined elsewhere are left as they are.
 ///
 /// # Errors
 /// IO errors.
-pub(crate) fn lines_of_tests(lab: &Lab, groups: &[Group]) -> Result<BTreeMap<String, u32>> {
+pub(crate) fn planted(lab: &Lab, groups: &[Group]) -> Result<BTreeMap<String, String>> {
     let folder = Folder::open(&lab.built.tree)?;
-    let mut texts: BTreeMap<&str, Option<String>> = BTreeMap::new();
-    let mut lines = BTreeMap::new();
+    let mut texts: BTreeMap<String, String> = BTreeMap::new();
     for group in groups {
-        if !texts.contains_key(group.file.as_str()) {
-            let bytes = folder.read_through_links(Path::new(&group.file), LONGEST as u64 + 1)?;
-            texts.insert(&group.file, String::from_utf8(bytes).ok());
-        }
-        let Some(text) = texts.get(group.file.as_str()).and_then(Option::as_ref) else { continue };
+        let text = match texts.get(&group.file) {
+            Some(text) => Some(text.clone()),
+            None => {
+                String::from_utf8(folder.read_through_links(Path::new(&group.file), LONGEST as u64 + 1)?).ok()
+            }
+        };
         let test = TestName { classes: group.classes.clone(), function: group.function.clone() };
-        lines.extend(line_of(text, &test).map(|line| (group.group_id.clone(), line)));
+        let fails = text.and_then(|text| failing(&text, &test).ok()?.into_iter().next());
+        texts.extend(fails.map(|text| (group.file.clone(), text)));
     }
-    Ok(lines)
+    Ok(texts)
 }
 
 /// The group of an ID, with whatever cases its test function has.
@@ -351,5 +346,36 @@ pub(crate) fn group_of(group_id: &str) -> Group {
         fixtures: Vec::new(),
         flags: Vec::new(),
         entry: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::backend::{FakeBackend, PACKAGE};
+    use crate::testing::lab::lab;
+    use crate::testing::script::{FakeFile, FakeGroup, Start};
+
+    /// How many runners three texts take where so many of the first ones do not start, and whether all cases pass.
+    fn runners(refused: usize) -> (usize, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let file = FakeFile::new("test_a.py", [FakeGroup::passing("test_1"), FakeGroup::passing("test_2")]);
+        let backend = FakeBackend::new([file]).starting(refused, Start::Refused("no target"));
+        let (groups, lab) = (backend.groups(), lab(&backend, folder.path()));
+        let runs = Runs::fresh(1);
+        let place = Place { lab: &lab, cache: &cache, target: PACKAGE, byte_code: &[], waiting: None };
+        let shown = ["1", "2", "3"].map(|text| runs.shown(place, text, &groups, 0).unwrap());
+        let passes = |shown: &Shown| {
+            let mut cases = groups.iter().flat_map(|group| &group.cases);
+            cases.all(|case| shown.passes(&case.case_id))
+        };
+        (backend.runners(), shown.iter().all(passes))
+    }
+
+    #[test]
+    fn one_runner_serves_all_texts_and_where_pytest_needs_the_target_each_has_its_own() {
+        assert_eq!(runners(0), (1, true));
+        assert_eq!(runners(1), (3, true), "the first text is tried again in a tree of its own");
     }
 }

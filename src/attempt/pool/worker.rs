@@ -126,14 +126,15 @@ impl<'a> Worker<'a> {
     /// Has the runner wait for the next pool, if all that it did was to judge texts for tests. One for commands knows those of
     /// its pool alone.
     fn park(&mut self) {
-        let Some(pass) = self.pass.filter(|_| self.served > 0 && !self.runs_entries) else { return };
+        let Some(pass) = self.pass.filter(|_| !self.runs_entries) else { return };
         let (file, mut place) = (self.file.take(), self.directory.take());
         if self.pool.passes[pass].texts.is_some() {
+            self.served += 1;
             // The next texts are others: nothing that saw these is kept.
             for _ in 0..(usize::from(file.is_some()) + usize::from(place.take().is_some())) {
                 self.close();
             }
-        } else if file.is_some() || place.is_none() {
+        } else if self.served == 0 || file.is_some() || place.is_none() {
             return;
         }
         let (Some(parking), Some(mut runner)) = (self.pool.terms.parking, self.runner.take()) else { return };
@@ -459,7 +460,6 @@ impl<'a> Worker<'a> {
             texts: self.pool.passes[task.pass].texts.cloned().unwrap_or_default(),
             timeout_ms: milliseconds(limit),
         };
-        self.served += u32::from(self.pool.passes[task.pass].texts.is_some());
         // A text that is judged has no part in this.
         self.doing = if task.is_judged() { Doing::Nothing } else { Doing::Importing };
         match runner.ask(&request, limit)? {

@@ -27,7 +27,7 @@ use crate::referee::recube::judge::{Instance, Judged};
 use crate::referee::recube::outputs;
 use crate::referee::recube::tables::{Report, Row, parts, write};
 use crate::referee::recube::trajectories::{self, Trajectories};
-use crate::referee::recube::{Ground, Place, Runs, group_of, lines_of_tests};
+use crate::referee::recube::{Ground, Place, Runs, group_of, planted};
 use crate::referee::submissions::{RunOf, Submission};
 use crate::store::{Cache, write_json};
 use crate::terminal;
@@ -178,7 +178,7 @@ pub(crate) struct OnTrial<'a> {
     groups: Vec<Group>,
     ground: Ground,
     copies: Copies,
-    lines: BTreeMap<String, u32>,
+    planted: BTreeMap<String, String>,
 }
 
 impl<'a> OnTrial<'a> {
@@ -194,8 +194,8 @@ impl<'a> OnTrial<'a> {
         ground.check(&instance.original_sha256, &instance.masked_sha256)?;
         let python = ground.python.iter().map(String::as_str).collect();
         let copies = Copies::of(&instance.target, &instance.leaks, &python);
-        let lines = lines_of_tests(lab, &groups)?;
-        Ok(OnTrial { instance, cases, groups, ground, copies, lines })
+        let planted = planted(lab, &groups)?;
+        Ok(OnTrial { instance, cases, groups, ground, copies, planted })
     }
 
     /// Judges what was handed in for it, where somebody waits as long as they wait.
@@ -219,7 +219,7 @@ impl<'a> OnTrial<'a> {
             groups: &self.groups,
             copies: &self.copies,
             allows: &policy.allow,
-            lines: &self.lines,
+            planted: &self.planted,
         };
         instance.judge(submission, policy.attempts, runs)
     }

@@ -529,12 +529,8 @@ pub fn sabotage(evaluated: &Evaluated) -> Option<String> {
 /// The line where the definition of the test begins in the evaluated text, decorators included. None where the text does
 /// not define it.
 pub fn first_line(evaluated: &Evaluated) -> Option<u32> {
-    line_of(&evaluated.text, evaluated.defined_as.as_ref()?)
-}
-
-/// The 1-based line where the definition of a test begins in a text, decorators included. None where the text does not define it.
-pub fn line_of(file: &str, name: &TestName) -> Option<u32> {
-    text::parse(file, |parsed| {
+    let name = evaluated.defined_as.as_ref()?;
+    text::parse(&evaluated.text, |parsed| {
         let Found::Function { definition, .. } = locate::locate(parsed.body, name) else { return None };
         Some(parsed.lines.of_node(definition).0)
     })

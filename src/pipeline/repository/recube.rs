@@ -87,7 +87,9 @@ impl Tree {
         let others = others.filter_map(|(path, bytes)| Some((path, std::str::from_utf8(bytes).ok()?)));
         let in_tree = others.filter(|(_, text)| bodies.are_in(text)).map(|(path, _)| path);
         let is_copy = |(path, text): &(&String, &String)| {
-            bodies.are_in(text) || (is_apart(path) && bodies.are_released_in(target, path, text))
+            bodies.are_in(text)
+                || (path.contains("/site-packages/pip/_vendor/")
+                    && bodies.are_released_in(target, path, text))
         };
         let installed = venv.iter().filter(is_copy);
         in_tree.chain(installed.map(|(path, _)| path)).cloned().collect()

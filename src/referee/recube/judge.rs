@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Asked, Place, Runs, Shown};
+use super::{Place, Runs, Shown};
 use crate::error::Result;
 use crate::family::gistify::Violation;
 use crate::family::recube::answer::patched;
@@ -41,8 +41,8 @@ pub(crate) struct Instance<'a> {
     pub(crate) copies: &'a Copies,
     /// What is noted and changes nothing.
     pub(crate) allows: &'a [Violation],
-    /// Where their tests are defined: by group, the line.
-    pub(crate) lines: &'a BTreeMap<String, u32>,
+    /// Files of tests in which the groups fail as soon as they start.
+    pub(crate) planted: &'a BTreeMap<String, String>,
 }
 
 impl Instance<'_> {
@@ -75,8 +75,8 @@ impl Instance<'_> {
         flags.extend((!left_masked.is_empty()).then(|| "left-masked".to_owned()));
         let copies = self.copies.imported(text, self.original);
         flags.extend((!copies.is_empty()).then(|| "imports-copy".to_owned()));
-        let (judged, failing) = self.run(text, attempts, runs)?;
-        let survivor = self.survivor(&judged, failing, runs)?;
+        let judged = self.run(text, attempts, runs)?;
+        let survivor = self.survivor(text, &judged, runs)?;
         flags.extend(survivor.is_some().then(|| "neutralized-test".to_owned()));
         let judged = Judged { flags, left_masked, ..judged };
         let copied = (!copies.is_empty()).then(|| {
@@ -96,15 +96,19 @@ impl Instance<'_> {
         }
     }
 
-    /// A case that passes with a text, and still does where its test fails as soon as it starts, which the original does not.
-    fn survivor(&self, judged: &Judged, failing: Option<Shown>, runs: &Runs) -> Result<Option<String>> {
-        let Some(failing) = failing else { return Ok(None) };
-        let passed = judged.cases.iter().filter(|case| case.outcome == Some(Outcome::Passed));
-        let all: Vec<&str> = passed.map(|case| case.id.as_str()).filter(|id| failing.passes(id)).collect();
+    /// A case that passes with this text, and still does where its test fails as soon as it starts, which the original does not.
+    fn survivor(&self, text: &str, judged: &Judged, runs: &Runs) -> Result<Option<String>> {
+        let passed = || judged.cases.iter().filter(|case| case.outcome == Some(Outcome::Passed));
+        if text == self.original || self.planted.is_empty() || passed().next().is_none() {
+            return Ok(None);
+        }
+        let fail = |text: &str| runs.shown_with(self.place, text, self.planted, self.groups, 0);
+        let shown = fail(text)?;
+        let all: Vec<&str> = passed().map(|case| case.id.as_str()).filter(|id| shown.passes(id)).collect();
         if all.is_empty() {
             return Ok(None);
         }
-        let original = runs.all_shown(self.place, &[self.failing(self.original)])?.pop().unwrap_or_default();
+        let original = fail(self.original)?;
         Ok(all.into_iter().find(|id| !original.passes(id)).map(str::to_owned))
     }
 
@@ -117,24 +121,15 @@ impl Instance<'_> {
         submission.text.clone().or_else(|| of_patch().map(String::into_bytes))
     }
 
-    fn failing<'b>(&'b self, text: &'b str) -> Asked<'b> {
-        Asked { text, groups: self.groups, failing: Some(self.lines), number: 0 }
-    }
-
-    /// What the cases show, and what they show where their tests fail as soon as they start; that is not asked of the original.
-    fn run(&self, text: &str, attempts: u32, runs: &Runs) -> Result<(Judged, Option<Shown>)> {
-        let (mut all, mut failing) = (Vec::<Shown>::new(), None);
+    fn run(&self, text: &str, attempts: u32, runs: &Runs) -> Result<Judged> {
+        let mut all: Vec<Shown> = Vec::new();
         for number in 0..attempts.max(1) {
-            let mut asked = vec![Asked { text, groups: self.groups, failing: None, number }];
-            asked.extend((number == 0 && text != self.original).then(|| self.failing(text)));
-            let mut made = runs.all_shown(self.place, &asked)?;
-            failing = failing.or_else(|| made.drain(1..).next());
-            let shown = made.swap_remove(0);
+            let shown = runs.shown(self.place, text, self.groups, number)?;
             if let Some(broken) = shown.broken {
                 // Where the original can be run, it is the submission that cannot.
                 let original = runs.shown(self.place, self.original, self.groups, number)?;
                 let class = if original.broken.is_some() { Class::Lost } else { Class::NotCollected };
-                return Ok((self.ended(class, Some(broken)), None));
+                return Ok(self.ended(class, Some(broken)));
             }
             all.push(shown);
         }
@@ -147,7 +142,7 @@ impl Instance<'_> {
             (false, false, true) => Class::Ran,
             (false, false, false) => Class::NotCollected,
         };
-        Ok((Judged { class, detail: None, flags: Vec::new(), left_masked: Vec::new(), cases }, failing))
+        Ok(Judged { class, detail: None, flags: Vec::new(), left_masked: Vec::new(), cases })
     }
 
     fn ended(&self, class: Class, detail: Option<String>) -> Judged {

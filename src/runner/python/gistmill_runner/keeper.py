@@ -179,6 +179,8 @@ class Keeper:
             return self._open(request, content)
         folder = os.path.dirname(request["file"]) + "/"
         is_directory = operation == "open_directory"
+        if is_directory and request.get("texts"):
+            self.apart.clear()  # what another text started says nothing of this one
         is_apart = folder in self.apart or (not is_directory and request["file"] in self.apart)
         if is_directory:
             self.directory = request
