@@ -376,7 +376,7 @@ const INSTANCES: &[Entry] = &[
     ),
     (
         "leaks",
-        "files that have a fifth of the bodies of three statements or more, and two of them or all, or of pip the same file in another release: of the tree by path, of the environment as `venv/…`",
+        "files that have a fifth of the bodies of three statements or more, and two of them or all: of the tree by path, of the environment as `venv/…`",
     ),
     ("target_tokens", "tokens of the original, by cl100k_base"),
     ("context_tokens", "tokens of the context in `contexts`, by cl100k_base"),
