@@ -199,3 +199,18 @@ def test_a_fork_does_not_talk_to_the_judge_of_its_parent(folder):
                 os._exit(7)
             os._exit(0)
         assert os.waitpid(child, 0)[1] >> 8 == 7
+
+
+@pytest.mark.parametrize(
+    "row, reward",
+    [
+        ({"passed": 3, "total": 3}, 1.0),
+        ({"passed": 2, "total": 3}, 0.0),
+        ({"passed": 0, "total": 0}, 0.0),
+        ({"fidelity": False, "passed": 3, "total": 3}, 0.0),
+    ],
+)
+def test_a_masked_file_is_paid_where_all_of_its_cases_pass(row, reward):
+    score = Score("a", {"class": "ran", **row}, known=False, milliseconds=1)
+    assert score.reward == reward
+    assert (score.failure is None) == (reward == 1.0)

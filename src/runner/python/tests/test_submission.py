@@ -199,3 +199,14 @@ def test_texts_take_the_places_of_files_before_anything_of_a_directory_is_import
     for value in ("first", "é", "third"):
         text = "VALUE = %r\n" % value
         assert shown_with(runner, {"thing.py": text}) == "%s %s\n" % (value, text)
+
+
+def test_a_text_that_starts_a_thread_changes_nothing_for_the_next_one(start):
+    test = "import os, thing\n\ndef test_a():\n    print(thing.PROCESS == os.getpid())\n"
+    runner = start({"conftest.py": "import thing\n", "thing.py": "", "test_t.py": test})
+    plain = "import os\nPROCESS = os.getpid()\n"
+    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    # Apart, each group imports for itself.
+    assert shown_with(runner, {"thing.py": plain}) == "False\n"
+    assert shown_with(runner, {"thing.py": plain + thread}) == "True\n"
+    assert shown_with(runner, {"thing.py": plain}) == "False\n"
