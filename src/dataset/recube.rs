@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::family::WORKDIR;
 use crate::family::recube::prompt;
 use crate::family::tier::{Difficulty, flake_bound};
-use crate::record::entry::EntryCommand;
+use crate::record::entry::pytest_line;
 use crate::record::id::{InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
 use crate::record::recube::{InstanceCase, Kind, PublishedTarget, TargetCause, TargetRow, Way};
@@ -480,14 +480,6 @@ impl Rate for RecubeInstance {
     }
 }
 
-/// The command that runs these groups.
-pub(crate) fn command(groups: &[&str]) -> String {
-    let words = groups.iter().map(|group| EntryCommand::Pytest { node: (*group).to_owned() }.words());
-    let nodes: Vec<String> =
-        words.filter_map(|words| words.last().map(|node| crate::text::shell_quote(node))).collect();
-    format!("python -m pytest {}", nodes.join(" "))
-}
-
 fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_on: bool) -> RecubeInstance {
     let record = repository.record;
     let head = head(repository.family, record, target.instance_id.clone());
@@ -497,7 +489,7 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
     groups.dedup();
     let measured = target.measured.clone();
     RecubeInstance {
-        entry_command: command(&groups),
+        entry_command: pytest_line(&groups),
         prompt: prompt(head.slug.as_str(), &target.file, WORKDIR),
         environment: format!("environments/{}", head.slug.file_name()),
         head,
