@@ -26,10 +26,10 @@ enum Kind {
 #[expect(clippy::unnecessary_wraps, reason = "every command ends in this way")]
 pub(super) fn run(asked: &SchemaArguments) -> Result<u8> {
     let text = match asked.kind {
-        Kind::Config => config::SCHEMA,
-        Kind::Rules => rules::SCHEMA,
+        Kind::Config => format!("{:#}", config::schema()),
+        Kind::Rules => rules::SCHEMA.trim_end_matches('\n').to_owned(),
     };
-    terminal::say(text.trim_end_matches('\n'));
+    terminal::say(&text);
     Ok(0)
 }
 
@@ -77,7 +77,7 @@ mod tests {
         assert!(parsed.is_ok(), "gistmill takes it: {:?}", parsed.err());
         let mut files = written(folder.path(), &[all]);
         files.extend(["repos.toml", "examples/gistify.toml"].map(|name| root.join(name)));
-        assert_eq!(judged(config::SCHEMA, &files), vec![None; 3]);
+        assert_eq!(judged(&config::schema().to_string(), &files), vec![None; 3]);
         let filters = rules::rule_files(&root.join("filters")).unwrap();
         assert_eq!(judged(rules::SCHEMA, &filters), vec![None; filters.len()]);
     }
@@ -109,7 +109,7 @@ mod tests {
                 "gistmill refuses it: {text}"
             );
         }
-        let said = judged(config::SCHEMA, &written(folder.path(), &bad));
+        let said = judged(&config::schema().to_string(), &written(folder.path(), &bad));
         let taken: Vec<&String> =
             bad.iter().zip(&said).filter(|(_, said)| said.is_none()).map(|(text, _)| text).collect();
         assert!(taken.is_empty(), "{taken:#?}");
