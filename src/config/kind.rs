@@ -301,10 +301,14 @@ impl<T: Copy> Kind for Choices<T> {
     type Value<'a> = Vec<T>;
 
     fn read(&self, section: &Section<'_>, key: &str, problems: &mut Problems<'_>) -> Field<Vec<T>> {
-        section.texts(key, problems).map(|texts| {
-            let mut find = |text| Field::Given(text).check(problems, |text| self.0.find(text));
-            texts.into_iter().filter_map(|text| Some(find(text).given()?.value)).collect()
-        })
+        let texts = section.texts(key, problems);
+        let mut find = |text| Field::Given(text).check(problems, |text| self.0.find(text)).given();
+        let found =
+            texts.map(|texts| texts.into_iter().map(|text| Some(find(text)?.value)).collect::<Vec<_>>());
+        match found {
+            Field::Given(found) if found.value.iter().any(Option::is_none) => Field::Refused,
+            found => found.map(|found| found.into_iter().flatten().collect()),
+        }
     }
 
     fn schema(&self) -> Value {

@@ -1,6 +1,8 @@
 //! `repos.toml` as typed. Every key is declared here, once: what it takes, its default, and the words that editors and the
 //! book have for it. What values mean together is for [`super::check`].
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
@@ -20,7 +22,6 @@ use crate::record::outcome::Compare;
 use crate::record::prompt::{ExecutionSetting, PromptSettings, Strategy};
 use crate::record::recube::Bounds;
 use crate::subset::Measure;
-use std::time::Duration;
 
 const MEBIBYTE: u64 = 1 << 20;
 pub(super) const NAME: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
@@ -495,7 +496,7 @@ pub(super) const SECTIONS: Sections = [
     ("docker", "[docker]", RawDocker::names, RawDocker::schema),
     ("repo", "[[repo]]", RawRepo::names, RawRepo::list),
     ("pair", "[[pair]]", RawPair::names, RawPair::list),
-    ("subset", "[subset.<name>]", RawSubset::names, RawSubset::object),
+    ("subset", "[subset.<name>]", RawSubset::names, RawSubset::schema),
 ];
 
 /// The whole file.
