@@ -441,7 +441,7 @@ section! {
         /// The commit that an agent starts from; the first parent of `golden` when left out, which only a clone on this
         /// machine says.
         commit: Text,
-        /// What an agent of the track `instructed` is told.
+        /// What an agent of the track `instructed` gets to read.
         description: Text,
         /// A folder with `description.md`, `open_description.md` or both, relative to this file.
         descriptions: Text,
