@@ -4,9 +4,11 @@
 //! value. Nothing in here touches the network: resolving a branch name is a function the caller hands in.
 
 mod check;
+mod kind;
 pub mod public;
 pub(crate) mod published;
 mod raw;
+mod schema;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,12 +34,10 @@ use crate::subset::{FORMER_TOP, Subset, TOP};
 pub use check::is_host_and_port;
 pub(crate) use check::owned_variable;
 pub use public::to_public_json;
+pub(crate) use schema::schema;
 
 /// The configuration that works without one: the repository's own `repos.toml`, built in.
 pub const DEFAULT: &str = include_str!("../repos.toml");
-
-/// The JSON schema of the file.
-pub(crate) const SCHEMA: &str = include_str!("config/schema.json");
 
 /// Finds the full hash that a branch, a tag or a short hash means now: `(url or folder, reference)`.
 pub type Resolve<'r> = dyn Fn(&str, &str) -> Option<String> + 'r;

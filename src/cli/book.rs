@@ -321,8 +321,7 @@ fn keys(properties: &Value) -> String {
 
 #[test]
 fn the_page_of_the_configuration_is_the_schema() {
-    let schema: Value = serde_json::from_str(config::SCHEMA).unwrap();
-    for (name, section) in schema["properties"].as_object().unwrap() {
+    for (name, section) in config::schema()["properties"].as_object().unwrap() {
         let properties = match name.as_str() {
             "repo" | "pair" => &section["items"]["properties"],
             "subset" => &section["additionalProperties"]["properties"],

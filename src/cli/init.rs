@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&asked.output)?;
     file.write_all(text.as_bytes())?;
     if let Some((_, path)) = schema.as_ref().filter(|(_, path)| path.symlink_metadata().is_err()) {
-        write_atomic(path, config::SCHEMA.as_bytes())?;
+        write_atomic(path, format!("{:#}\n", config::schema()).as_bytes())?;
     }
     if arguments.format == Format::Json {
         let schema = schema.map(|(_, path)| path);

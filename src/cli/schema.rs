@@ -23,11 +23,11 @@ pub(super) struct SchemaArguments {
 pub(super) fn run(asked: &SchemaArguments) -> Result<u8> {
     let family = Family::ALL.into_iter().find(|one| one.as_str() == asked.family).unwrap_or_default();
     let text = match asked.kind.as_str() {
-        "config" => config::SCHEMA.to_owned(),
-        "rules" => rules::SCHEMA.to_owned(),
+        "config" => format!("{:#}", config::schema()),
+        "rules" => rules::SCHEMA.trim_end_matches('\n').to_owned(),
         table => format!("{:#}", of_row(family, table).ok_or_else(|| no_table(family, table))?),
     };
-    terminal::say(text.trim_end_matches('\n'));
+    terminal::say(&text);
     Ok(0)
 }
 
@@ -81,7 +81,7 @@ mod tests {
         assert!(parsed.is_ok(), "gistmill takes it: {:?}", parsed.err());
         let mut files = written(folder.path(), &[all]);
         files.extend(["repos.toml", "examples/gistify.toml"].map(|name| root.join(name)));
-        assert_eq!(judged(config::SCHEMA, &files), vec![None; 3]);
+        assert_eq!(judged(&config::schema().to_string(), &files), vec![None; 3]);
         let filters = rules::rule_files(&root.join("filters")).unwrap();
         assert_eq!(judged(rules::SCHEMA, &filters), vec![None; filters.len()]);
     }
@@ -113,7 +113,7 @@ mod tests {
                 "gistmill refuses it: {text}"
             );
         }
-        let said = judged(config::SCHEMA, &written(folder.path(), &bad));
+        let said = judged(&config::schema().to_string(), &written(folder.path(), &bad));
         let taken: Vec<&String> =
             bad.iter().zip(&said).filter(|(_, said)| said.is_none()).map(|(text, _)| text).collect();
         assert!(taken.is_empty(), "{taken:#?}");

@@ -6,7 +6,6 @@ mod docker;
 mod entries;
 mod pair;
 mod pin;
-mod prompt;
 mod recipe;
 mod recube;
 mod repo;
@@ -16,23 +15,21 @@ mod url;
 pub(crate) use recipe::owned_by_worlds as owned_variable;
 pub use url::is_host_and_port;
 
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use super::raw::{Raw, RawDataset, RawLimits, RawScreen, RawTier, RawWitness, Text};
+use super::raw::{Raw, RawLimits, RawScreen, RawTier, RawWitness};
 use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds, Witness};
-use crate::document::section::{Bytes, Field, Located};
-use crate::document::{Problems, suggest, units};
+use crate::document::section::Field;
+use crate::document::{Problems, units};
 use crate::record::family::{Family, Unit};
 use crate::record::id::Name;
 use crate::record::outcome::Compare;
 use crate::redact::quote;
+pub(super) use subset::TABLES;
 
-const MINUTE: Duration = Duration::from_mins(1);
-const MEBIBYTE: u64 = 1 << 20;
 /// Fewest processes and threads with which a test can be run at all.
-const LEAST_PROCESSES: u64 = 16;
+pub(super) const LEAST_PROCESSES: u64 = 16;
 
 /// Checks everything; what cannot be used is among the problems, and the value returned is then not to be used.
 pub(super) fn config(
@@ -51,7 +48,7 @@ pub(super) fn config(
     } else if !raw.has_dataset {
         problems.missing_section("missing section [dataset]", "add `[dataset]` with `name` and `version`");
     }
-    let dataset = dataset(&raw.dataset, problems);
+    let dataset = dataset(raw, problems);
     let mut checker = checker::Checker { base, resolve, problems: &mut *problems };
     let repos = match dataset.family.unit() {
         Unit::Group | Unit::File => repo::all(&raw.repos, &mut checker),
@@ -63,10 +60,10 @@ pub(super) fn config(
         screen: screen(&raw.screen, dataset.family, problems),
         dataset,
         recube: recube::bounds(&raw.recube, problems),
-        codetaste: pair::settings(&raw.codetaste, problems),
+        codetaste: raw.codetaste.clone().into(),
         witness: witness(&raw.witness, problems),
         tier: tier(&raw.tier, problems),
-        prompt: prompt::check(&raw.prompt, problems),
+        prompt: raw.prompt.clone().into(),
         limits: limits(&raw.limits, problems),
         docker: docker::check(&raw.docker, problems),
         repos,
@@ -75,33 +72,24 @@ pub(super) fn config(
     }
 }
 
-fn dataset(raw: &RawDataset<'_>, problems: &mut Problems<'_>) -> Dataset {
-    let family = family(&raw.family, problems);
+fn dataset(raw: &Raw<'_>, problems: &mut Problems<'_>) -> Dataset {
+    let (at, raw) = (raw.dataset_at, &raw.dataset);
+    let family = raw.family.value;
     let per_repo = match family.unit() {
-        Unit::Group => 25,
-        Unit::File => 10,
+        Unit::File if raw.per_repo.at.is_none() => 10,
         Unit::Pair => 0,
+        Unit::Group | Unit::File => raw.per_repo.value,
     };
     Dataset {
         family,
-        name: segment("name", "gistify", raw.at, &raw.name, problems),
-        version: segment("version", "2026.11", raw.at, &raw.version, problems),
-        seed: whole("seed", &raw.seed, 0, 0..=u64::MAX, problems),
-        per_repo: whole32("per_repo", &raw.per_repo, per_repo, 0, problems),
-        hard_per_axis: whole32("hard_per_axis", &raw.hard_per_axis, 30, 1, problems),
-        sample_unsolvable: flag(&raw.sample_unsolvable, false),
+        name: segment("name", "gistify", at, &raw.name, problems),
+        version: segment("version", "2026.11", at, &raw.version, problems),
+        seed: raw.seed.value,
+        per_repo,
+        hard_per_axis: raw.hard_per_axis.value,
+        sample_unsolvable: raw.sample_unsolvable.value,
         kinds: subset::kinds(&raw.kinds, problems),
     }
-}
-
-fn family(field: &Text<'_>, problems: &mut Problems<'_>) -> Family {
-    let Field::Given(text) = field else { return Family::default() };
-    let known = Family::ALL.into_iter().find(|family| family.as_str() == text.value);
-    known.unwrap_or_else(|| {
-        let message = format!("unknown family {}", quote(text.value));
-        problems.add(text.at, message, Some(suggest::hint(text.value, &Family::ALL.map(Family::as_str))));
-        Family::default()
-    })
 }
 
 /// A required text that is safe as one path segment.
@@ -109,7 +97,7 @@ fn segment(
     key: &str,
     example: &str,
     section: Option<usize>,
-    field: &Text<'_>,
+    field: &Field<&str>,
     problems: &mut Problems<'_>,
 ) -> Name {
     match (field, section) {
@@ -138,183 +126,59 @@ fn segment(
 }
 
 fn screen(raw: &RawScreen<'_>, family: Family, problems: &mut Problems<'_>) -> Screen {
-    let case_timeout = duration("case_timeout", &raw.case_timeout, MINUTE, problems);
-    let group_timeout = duration("group_timeout", &raw.group_timeout, 5 * MINUTE, problems);
-    if let (Some(case), Some(group)) = (case_timeout, group_timeout) {
-        timeouts_agree(raw, case, group, problems);
-    }
-    Screen {
-        attempts: whole32("attempts", &raw.attempts, 10, 2, problems),
-        cold_runs: whole32("cold_runs", &raw.cold_runs, 1, 1, problems),
-        parity_groups: whole32("parity_groups", &raw.parity_groups, 0, 0, problems),
-        case_timeout: case_timeout.unwrap_or(MINUTE),
-        group_timeout: group_timeout.unwrap_or(5 * MINUTE),
-        partial_groups: flag(&raw.partial_groups, false),
-        compare: compare(&raw.compare, family, problems),
-    }
-}
-
-fn witness(raw: &RawWitness, problems: &mut Problems<'_>) -> Witness {
-    let (make, required) = (flag(&raw.make, false), flag(&raw.required, false));
-    if let (Field::Given(given), true, false) = (&raw.required, required, make) {
-        let message = "required asks for witnesses that are not made".to_owned();
-        problems.add(given.at, message, Some("add make = true to [witness]".to_owned()));
-    }
-    Witness { make, required }
-}
-
-fn compare(field: &Field<&str>, family: Family, problems: &mut Problems<'_>) -> Compare {
-    let default = match family.unit() {
-        Unit::Group => Compare::default(),
-        Unit::File | Unit::Pair => Compare::Outcome,
-    };
-    let Field::Given(text) = field else { return default };
-    let known = Compare::ALL.into_iter().find(|compare| compare.as_str() == text.value);
-    known.unwrap_or_else(|| {
-        let message = format!("nothing is compared by {}", quote(text.value));
-        problems.add(text.at, message, Some(suggest::hint(text.value, &Compare::ALL.map(Compare::as_str))));
-        Compare::default()
-    })
+    timeouts_agree(raw, problems);
+    let screen = Screen::from(raw.clone());
+    let is_said = raw.compare.at.is_some() || family.unit() == Unit::Group;
+    Screen { compare: if is_said { screen.compare } else { Compare::Outcome }, ..screen }
 }
 
 /// A group holds its cases, so its limit cannot be the shorter one.
-fn timeouts_agree(raw: &RawScreen<'_>, case: Duration, group: Duration, problems: &mut Problems<'_>) {
-    if group >= case {
+fn timeouts_agree(raw: &RawScreen<'_>, problems: &mut Problems<'_>) {
+    let RawScreen { case_timeout: case, group_timeout: group, .. } = raw;
+    if group.value >= case.value || case.is_refused || group.is_refused {
         return;
     }
-    let (case, group) = (units::format_duration(case), units::format_duration(group));
-    let message = format!("group_timeout ({group}) is shorter than case_timeout ({case})");
-    match (&raw.group_timeout, &raw.case_timeout) {
-        (Field::Given(text), Field::Given(_)) => problems.add(text.at, message, None),
-        (Field::Given(text), _) => {
-            problems.add(
-                text.at,
-                message,
-                Some(format!("also set case_timeout, which is {case} when left out")),
-            );
-        }
-        (_, Field::Given(text)) => {
-            problems.add(
-                text.at,
-                message,
-                Some(format!("also set group_timeout, which is {group} when left out")),
-            );
-        }
-        _ => {}
-    }
+    let other = match (group.at, case.at) {
+        (Some(_), None) => Some(("case_timeout", case)),
+        (None, Some(_)) => Some(("group_timeout", group)),
+        _ => None,
+    };
+    let written = |timeout: Duration| units::format_duration(timeout);
+    let message = format!(
+        "group_timeout ({}) is shorter than case_timeout ({})",
+        written(group.value),
+        written(case.value)
+    );
+    let hint = other.map(|(key, it)| format!("also set {key}, which is {} when left out", written(it.value)));
+    problems.add(group.at.or(case.at).unwrap_or_default(), message, hint);
 }
 
-fn tier(raw: &RawTier, problems: &mut Problems<'_>) -> TierBounds {
-    let medium = percentile("medium", &raw.medium, 50.0, problems);
-    let hard = percentile("hard", &raw.hard, 80.0, problems);
-    let place = raw.hard.clone().given().or(raw.medium.clone().given());
-    if let (Some(medium), Some(hard), Some(place)) = (medium, hard, place)
-        && medium > hard
-    {
-        let message = format!("tier bound hard ({hard}) is below medium ({medium})");
-        problems.add(place.at, message, Some("keep 0 ≤ medium ≤ hard ≤ 100".to_owned()));
+fn witness(raw: &RawWitness<'_>, problems: &mut Problems<'_>) -> Witness {
+    let witness = Witness::from(raw.clone());
+    if let (Some(at), true, false) = (raw.required.at, witness.required, witness.make) {
+        let message = "required asks for witnesses that are not made".to_owned();
+        problems.add(at, message, Some("add make = true to [witness]".to_owned()));
     }
-    TierBounds { medium: medium.unwrap_or_default(), hard: hard.unwrap_or_default() }
+    witness
 }
 
-fn percentile(key: &str, field: &Field<f64>, default: f64, problems: &mut Problems<'_>) -> Option<f64> {
-    match *field {
-        Field::Missing => Some(default),
-        Field::Refused => None,
-        Field::Given(Located { value, .. }) if (0.0..=100.0).contains(&value) => Some(value),
-        Field::Given(Located { value, at }) => {
-            problems.add(at, format!("`{key}` must be a percentile from 0 to 100, not {value}"), None);
-            None
-        }
+fn tier(raw: &RawTier<'_>, problems: &mut Problems<'_>) -> TierBounds {
+    let RawTier { medium, hard } = raw;
+    if !medium.is_refused && !hard.is_refused && medium.value > hard.value {
+        let message = format!("tier bound hard ({}) is below medium ({})", hard.value, medium.value);
+        let at = hard.at.or(medium.at).unwrap_or_default();
+        problems.add(at, message, Some("keep 0 ≤ medium ≤ hard ≤ 100".to_owned()));
     }
-}
-
-/// Defaults: memory is left to the machine (an address-space limit breaks numeric libraries that reserve much and
-/// use little); 1024 processes and threads stop a fork bomb and leave room for thread pools.
-fn limits(raw: &RawLimits<'_>, problems: &mut Problems<'_>) -> Limits {
-    Limits {
-        memory: size("memory", &raw.memory, 0, 64 * MEBIBYTE, problems),
-        processes: processes(&raw.processes, problems),
-        file_size: size("file_size", &raw.file_size, 1024 * MEBIBYTE, 64 << 10, problems),
-        output: size("output", &raw.output, MEBIBYTE, 1 << 10, problems),
-    }
+    raw.clone().into()
 }
 
 /// The fork tree itself has a process for each of its levels, and interpreters start helpers.
-fn processes(field: &Field<i128>, problems: &mut Problems<'_>) -> u64 {
-    let number = whole("processes", field, 1024, 0..=u64::from(u32::MAX), problems);
-    if let (Field::Given(Located { at, .. }), 1..LEAST_PROCESSES) = (field, number) {
+fn limits(raw: &RawLimits<'_>, problems: &mut Problems<'_>) -> Limits {
+    if let (Some(at), number @ 1..LEAST_PROCESSES) = (raw.processes.at, raw.processes.value) {
         let message = format!(
             "`processes` must be at least {LEAST_PROCESSES}, not {number}: running a test takes some"
         );
-        problems.add(*at, message, Some("0 sets no limit".to_owned()));
+        problems.add(at, message, Some("0 sets no limit".to_owned()));
     }
-    number
-}
-
-/// A size; a positive one below `least` is taken for a forgotten unit.
-fn size(key: &str, field: &Field<Bytes<'_>>, default: u64, least: u64, problems: &mut Problems<'_>) -> u64 {
-    let Field::Given(Located { value, at }) = *field else { return default };
-    let bytes = match value {
-        Bytes::Number(number) => u64::try_from(number).map_err(|_| format!("`{key}` must not be {number}")),
-        Bytes::Text(text) => {
-            units::parse_size(text).map_err(|problem| format!("{key} {} {problem}", quote(text)))
-        }
-    };
-    match bytes {
-        Ok(bytes) if bytes == 0 || bytes >= least => return bytes,
-        Ok(bytes) => {
-            let message =
-                format!("`{key}` of {bytes} bytes is too small, the least is {}", units::format_size(least));
-            problems.add(at, message, Some(format!("{}; 0 sets no limit", units::SIZE_EXAMPLES)));
-        }
-        Err(message) => problems.add(at, message, Some(units::SIZE_EXAMPLES.to_owned())),
-    }
-    default
-}
-
-fn duration(key: &str, field: &Text<'_>, default: Duration, problems: &mut Problems<'_>) -> Option<Duration> {
-    let text = match field {
-        Field::Missing => return Some(default),
-        Field::Refused => return None,
-        Field::Given(text) => text,
-    };
-    match units::parse_duration(text.value) {
-        Ok(duration) => Some(duration),
-        Err(problem) => {
-            let message = format!("{key} {} {problem}", quote(text.value));
-            problems.add(text.at, message, Some(units::DURATION_EXAMPLES.to_owned()));
-            None
-        }
-    }
-}
-
-fn flag(field: &Field<bool>, default: bool) -> bool {
-    match field {
-        Field::Given(flag) => flag.value,
-        Field::Missing | Field::Refused => default,
-    }
-}
-
-fn whole32(key: &str, field: &Field<i128>, default: u32, least: u64, problems: &mut Problems<'_>) -> u32 {
-    let number = whole(key, field, default.into(), least..=u64::from(u32::MAX), problems);
-    u32::try_from(number).unwrap_or(default)
-}
-
-fn whole(
-    key: &str,
-    field: &Field<i128>,
-    default: u64,
-    range: RangeInclusive<u64>,
-    problems: &mut Problems<'_>,
-) -> u64 {
-    let Field::Given(Located { value, at }) = *field else { return default };
-    match u64::try_from(value) {
-        Ok(number) if range.contains(&number) => return number,
-        _ if value < i128::from(*range.start()) => {
-            problems.add(at, format!("`{key}` must be at least {}, not {value}", range.start()), None);
-        }
-        _ => problems.add(at, format!("`{key}` must be at most {}", range.end()), None),
-    }
-    default
+    raw.clone().into()
 }

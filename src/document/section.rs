@@ -35,7 +35,47 @@ impl<T> Field<T> {
     pub(crate) fn is_present(&self) -> bool {
         !matches!(self, Field::Missing)
     }
+
+    /// Where a usable value is.
+    pub(crate) fn at(&self) -> Option<usize> {
+        if let Field::Given(located) = self { Some(located.at) } else { None }
+    }
+
+    /// What is made of a usable value.
+    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Field<U> {
+        match self {
+            Field::Missing => Field::Missing,
+            Field::Refused => Field::Refused,
+            Field::Given(Located { value, at }) => Field::Given(Located { value: make(value), at }),
+        }
+    }
+
+    /// What can be made of a usable value; what is wrong with it becomes a problem.
+    pub(crate) fn check<U>(
+        self,
+        problems: &mut Problems<'_>,
+        check: impl FnOnce(T) -> Checked<U>,
+    ) -> Field<U> {
+        let Field::Given(Located { value, at }) = self else { return absent(&self) };
+        match check(value) {
+            Ok(value) => Field::Given(Located { value, at }),
+            Err((message, hint)) => {
+                problems.add(at, message, hint);
+                Field::Refused
+            }
+        }
+    }
 }
+
+impl<T: Clone> Field<T> {
+    /// Itself, or the other one when the key is not in the file.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        if self.is_present() { self.clone() } else { other.clone() }
+    }
+}
+
+/// A value, or a message about it with the way out where one is known.
+pub(crate) type Checked<T> = Result<T, (String, Option<String>)>;
 
 /// Types that a key can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,6 +26,8 @@ pub enum Tier {
 }
 
 impl Tier {
+    pub const ALL: [Tier; 3] = [Tier::Easy, Tier::Medium, Tier::Hard];
+
     /// The one spelling of this tier.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -50,6 +50,8 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
+    pub const ALL: [BackendKind; 2] = [BackendKind::Local, BackendKind::Docker];
+
     /// The one spelling.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -5,8 +5,8 @@
 //! are never shared. `Bench::with_empty_cache` shares nothing.
 
 pub mod dataset;
-pub mod expected;
 pub mod hostile;
+pub mod labels;
 pub mod processes;
 
 use std::io::Read;

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::common::dataset::{Dataset, number, text, texts};
-use crate::common::expected::{CALLS, EVERY_VERDICT, Expected, PRINTED};
+use crate::common::labels::{KEPT, Label, Labels};
 use crate::common::{Bench, Ended};
 
 /// Agreeing attempts of what is published:
@@ -52,21 +52,21 @@ pub fn built() -> &'static Built {
     &BUILT
 }
 
-fn kept() -> impl Iterator<Item = Expected> {
-    EVERY_VERDICT.into_iter().filter(Expected::is_kept)
+static LABELS: LazyLock<Labels> = LazyLock::new(|| Labels::read("every_verdict"));
+
+/// Cases of all groups.
+fn n_cases() -> usize {
+    LABELS.iter().map(|(group, label)| label.case_ids(group).len()).sum()
 }
 
-fn verdict(row: &Value) -> &str {
-    if row["kept"] == true { "kept" } else { text(&row["cause"]) }
+fn kept() -> impl Iterator<Item = (&'static str, &'static Label)> {
+    LABELS.iter().filter(|(_, label)| label.is_kept())
 }
 
 #[test]
 fn what_another_build_could_see_otherwise_is_no_golden_observation() {
-    let nondeterministic: BTreeSet<&str> = EVERY_VERDICT
-        .iter()
-        .filter(|one| one.verdict().starts_with("nondeterministic-"))
-        .map(|one| one.group)
-        .collect();
+    let nondeterministic = LABELS.iter().filter(|(_, one)| one.expected().starts_with("nondeterministic-"));
+    let nondeterministic: BTreeSet<&str> = nondeterministic.map(|(group, _)| group).collect();
     let rows = built().dataset().rows("cases");
     let (of_those, others): (Vec<&Value>, Vec<&Value>) =
         rows.iter().partition(|row| nondeterministic.contains(text(&row["group_id"])));
@@ -80,29 +80,23 @@ fn what_another_build_could_see_otherwise_is_no_golden_observation() {
 #[test]
 fn every_group_has_the_verdict_that_it_is_labelled_with() {
     let rows = built().dataset().rows("groups");
-    let found: BTreeMap<&str, &str> = rows.iter().map(|row| (text(&row["group_id"]), verdict(row))).collect();
-    let expected: BTreeMap<&str, &str> = EVERY_VERDICT.iter().map(|one| (one.group, one.verdict())).collect();
-    let wrong: Vec<_> = found
-        .keys()
-        .chain(expected.keys())
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .filter(|group| found.get(**group) != expected.get(**group))
-        .map(|group| format!("{group}: {:?}, labelled {:?}", found.get(group), expected.get(group)))
-        .collect();
+    let verdict = |row: &Value| if row["kept"] == true { KEPT } else { text(&row["cause"]) }.to_owned();
+    let found: BTreeMap<String, String> =
+        rows.iter().map(|row| (text(&row["group_id"]).to_owned(), verdict(row))).collect();
+    let wrong = LABELS.disagreements(&found, true);
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(rows.len(), EVERY_VERDICT.len(), "a group stands twice");
+    assert_eq!(rows.len(), found.len(), "a group stands twice");
 }
 
 #[test]
 fn case_ids_arrive_whole_and_in_the_order_of_pytest() {
     let rows = built().dataset().rows("cases");
-    for one in &EVERY_VERDICT {
-        let of_group = rows.iter().filter(|row| row["group_id"] == one.group);
+    for (group, label) in LABELS.iter() {
+        let of_group = rows.iter().filter(|row| row["group_id"] == group);
         let found: Vec<&str> = of_group.map(|row| text(&row["case_id"])).collect();
-        assert_eq!(found, one.case_ids(), "{}", one.group);
+        assert_eq!(found, label.case_ids(group), "{group}");
     }
-    assert_eq!(rows.len(), EVERY_VERDICT.iter().map(|one| one.case_ids().len()).sum::<usize>());
+    assert_eq!(rows.len(), n_cases());
 }
 
 #[test]
@@ -120,18 +114,19 @@ fn a_parameter_that_is_a_machine_path_is_flagged() {
 #[test]
 fn every_dropped_group_has_evidence_that_names_what_happened() {
     let dataset = built().dataset();
-    for one in EVERY_VERDICT.iter().filter(|one| !one.is_kept()) {
-        let row = dataset.group(one.group);
+    for (group, label) in LABELS.iter().filter(|(_, label)| !label.is_kept()) {
+        let row = dataset.group(group);
         let evidence: Value = serde_json::from_str(text(&row["evidence"])).expect("evidence is JSON");
         let shown = format!("{} {} {}", evidence["summary"], evidence["seen"], evidence["excerpt"]);
-        for part in one.evidence {
-            assert!(shown.contains(part), "{}: `{part}` is not in {evidence:#}", one.group);
+        assert!(!label.evidence.is_empty(), "{group}: nothing is asked of its evidence");
+        for part in &label.evidence {
+            assert!(shown.contains(part), "{group}: `{part}` is not in {evidence:#}");
         }
         let command = text(&evidence["command"]);
         if evidence["seen"].is_null() {
-            assert_eq!(command, format!("python -m pytest {}", one.group));
+            assert_eq!(command, format!("python -m pytest {group}"));
         } else {
-            let replay = format!("gistmill replay {} --world base ", one.group);
+            let replay = format!("gistmill replay {group} --world base ");
             assert!(command.starts_with(&replay), "what attempts show is shown by attempts: {command}");
         }
     }
@@ -141,7 +136,7 @@ fn every_dropped_group_has_evidence_that_names_what_happened() {
 fn all_kept_groups_are_published_when_there_is_no_limit() {
     let instances = built().dataset().instances();
     let found: Vec<&str> = instances.iter().map(|row| text(&row["group_id"])).collect();
-    let mut expected: Vec<&str> = kept().map(|one| one.group).collect();
+    let mut expected: Vec<&str> = kept().map(|(group, _)| group).collect();
     expected.sort_unstable();
     assert_eq!(found, expected);
 }
@@ -154,13 +149,14 @@ fn instances_say_what_runs_where_and_how_often_it_agreed() {
     let manifest = dataset.manifest();
     for row in dataset.instances() {
         let group = text(&row["group_id"]);
-        let expected = kept().find(|one| one.group == group).expect("is labelled");
+        let label = kept().find(|(known, _)| *known == group).expect("is labelled").1;
+        let case_ids = label.case_ids(group);
         assert_eq!(row["slug"], "trees/every_verdict");
         assert_eq!(row["source"], "path:every_verdict");
         assert_eq!(row["license"], "MIT");
         assert_eq!(row["entry_command"], format!("python -m pytest {group}"));
-        assert_eq!(texts(&row["case_ids"]), expected.case_ids());
-        assert_eq!(number(&row["n_cases"]) as usize, expected.case_ids().len());
+        assert_eq!(texts(&row["case_ids"]), case_ids);
+        assert_eq!(number(&row["n_cases"]) as usize, case_ids.len());
         assert_eq!(row["test_file"], group.split("::").next().expect("has a file"));
         assert_eq!(row["test_function"], group.rsplit("::").next().expect("has a function"));
         assert_eq!(number(&row["attempts"]), ATTEMPTS, "{group}");
@@ -189,7 +185,14 @@ fn instances_say_what_runs_where_and_how_often_it_agreed() {
 fn calls_are_those_that_a_person_counts() {
     let dataset = built().dataset();
     let (instances, traces) = (dataset.instances(), dataset.rows("traces"));
-    for (group, calls) in CALLS {
+    let counted: Vec<_> = LABELS.iter().filter(|(_, label)| !label.calls.is_empty()).collect();
+    assert_eq!(counted.len(), 13);
+    for (group, label) in counted {
+        let split = |(place, count): (&'static String, &u64)| {
+            let (file, function) = place.split_once("::").expect("a file and a function");
+            (file, function, *count)
+        };
+        let calls: Vec<(&str, &str, u64)> = label.calls.iter().map(split).collect();
         let instance = instances.iter().find(|row| row["group_id"] == group).expect("is published");
         let of_instance = traces.iter().filter(|row| row["instance_id"] == instance["instance_id"]);
         let found: BTreeSet<_> = of_instance
@@ -241,9 +244,16 @@ fn importing_is_counted_apart_from_running() {
 #[test]
 fn golden_output_is_that_of_the_entry_command_with_machine_details_replaced() {
     let rows = built().dataset().rows("cases");
-    for (case, printed) in PRINTED {
+    let printed: Vec<(String, &String)> = LABELS
+        .iter()
+        .flat_map(|(group, label)| {
+            label.stdout.iter().map(move |(end, text)| (format!("{group}{end}"), text))
+        })
+        .collect();
+    assert_eq!(printed.len(), 11);
+    for (case, printed) in printed {
         let row = rows.iter().find(|row| row["case_id"] == case).expect("the case is there");
-        assert_eq!(row["stdout"], printed, "{case}");
+        assert_eq!(row["stdout"], *printed, "{case}");
     }
 }
 
@@ -260,25 +270,25 @@ fn golden_outcomes_are_given_case_by_case() {
 #[test]
 fn every_attempt_is_a_row() {
     let rows = built().dataset().rows("attempts");
-    for one in &EVERY_VERDICT {
-        let of_group: Vec<&Value> = rows.iter().filter(|row| row["group_id"] == one.group).collect();
+    for (group, label) in LABELS.iter() {
+        let of_group: Vec<&Value> = rows.iter().filter(|row| row["group_id"] == group).collect();
         let (fork, cold): (Vec<&Value>, Vec<&Value>) =
             of_group.iter().partition(|row| row["method"] == "fork");
-        let expected = match one.cause {
-            None => (3 + 1 + 4, 1),
+        let expected = match label.expected() {
+            KEPT => (3 + 1 + 4, 1),
             // It passes everywhere; only its trace tells.
-            Some("no-repository-code") => (2 + 1, 1),
+            "no-repository-code" => (2 + 1, 1),
             // What fails twice may be chance.
-            Some("fails" | "errors") => (2 + 3, 1),
-            Some(_) if one.is_attempted() => (2, 1),
-            Some(_) => (0, 0),
+            "fails" | "errors" => (2 + 3, 1),
+            _ if label.is_attempted(group) => (2, 1),
+            _ => (0, 0),
         };
-        assert_eq!((fork.len(), cold.len()), expected, "{}", one.group);
+        assert_eq!((fork.len(), cold.len()), expected, "{group}");
         let mut numbers: Vec<u64> = of_group.iter().map(|row| number(&row["number"])).collect();
         numbers.sort_unstable();
-        assert_eq!(numbers, (0..of_group.len() as u64).collect::<Vec<_>>(), "{}", one.group);
+        assert_eq!(numbers, (0..of_group.len() as u64).collect::<Vec<_>>(), "{group}");
         let rounds: BTreeSet<u64> = fork.iter().map(|row| number(&row["round"])).collect();
-        assert!(fork.is_empty() || rounds.len() >= 2, "{}: one interpreter made all attempts", one.group);
+        assert!(fork.is_empty() || rounds.len() >= 2, "{group}: one interpreter made all attempts");
     }
 }
 
@@ -310,7 +320,7 @@ fn attempts_to_reach_the_network_are_noted_whatever_came_of_them() {
 #[test]
 fn the_fork_tree_agrees_with_cold_runs_of_the_entry_command_whatever_the_verdict() {
     let parity = built().dataset().manifest()["parity"]["trees/every_verdict"].clone();
-    let attempted = EVERY_VERDICT.iter().filter(|one| one.is_attempted()).count();
+    let attempted = LABELS.iter().filter(|(group, label)| label.is_attempted(group)).count();
     assert_eq!(number(&parity["compared"]) as usize, attempted);
     let differing = parity["differing"].as_array().expect("a list");
     let groups: Vec<&str> = differing.iter().map(|row| text(&row["group_id"])).collect();
@@ -397,8 +407,7 @@ fn the_closing_table_adds_up() {
         .find(|line| line.starts_with("trees/every_verdict "))
         .expect("a line for the repository");
     let numbers: Vec<usize> = line.split_whitespace().filter_map(|word| word.parse().ok()).take(4).collect();
-    let cases = EVERY_VERDICT.iter().map(|one| one.case_ids().len()).sum();
-    assert_eq!(numbers, [cases, EVERY_VERDICT.len(), kept().count(), kept().count()], "{table}");
+    assert_eq!(numbers, [n_cases(), LABELS.iter().count(), kept().count(), kept().count()], "{table}");
     let causes = "nondeterministic-output 5, crashes 3, errors 3, fails 2, 8 more";
     assert!(line.ends_with(causes), "{line}");
 }

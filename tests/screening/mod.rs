@@ -5,15 +5,13 @@
 //! same each time. `GISTMILL_TEST_QUIET=1` says that the machine has nothing else to do: then the groups that want the
 //! processor for themselves must be found out as well.
 
-mod labels;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use crate::common::dataset::{Dataset, text};
+use crate::common::labels::{self, KEPT, Labels};
 use crate::common::{Bench, Running};
 use gistmill::record::verdict::{Cause, Dimension};
-use labels::{KEPT, Labels};
 
 const TREE: &str = "labelled";
 /// One label of so many is looked at unless all are asked for.
@@ -35,7 +33,7 @@ group_timeout = "60s"
 
 #[test]
 fn every_group_is_found_to_be_what_it_is_labelled() {
-    let labels = if wants_all() { Labels::read() } else { Labels::read().part(PART) };
+    let labels = if wants_all() { Labels::read(TREE) } else { Labels::read(TREE).part(PART) };
     let repeats = std::env::var("GISTMILL_TEST_REPEATS").map_or(1, |text| text.parse().expect("a number"));
     let mut first: Option<BTreeMap<String, String>> = None;
     for repeat in 1..=repeats {
@@ -120,7 +118,7 @@ fn assert_dropped_groups_have_evidence(dataset: &Dataset) {
 
 #[test]
 fn there_are_enough_labels_of_every_kind() {
-    let labels = Labels::read();
+    let labels = Labels::read(TREE);
     let expected = |verdict: &str| labels.iter().filter(|(_, label)| label.expected() == verdict).count();
     let all = labels.iter().count();
     assert!(expected(KEPT) >= 70, "{} clean groups", expected(KEPT));
@@ -131,7 +129,7 @@ fn there_are_enough_labels_of_every_kind() {
     for cause in Cause::named().filter(is_of_tests).chain(Dimension::ALL.map(Cause::DependsOn)) {
         let count = expected(&cause.to_string());
         assert!(count >= 4, "{cause}: {count} groups");
-        let part = Labels::read().part(PART);
+        let part = Labels::read(TREE).part(PART);
         assert!(
             part.iter().any(|(_, label)| label.expected() == cause.to_string()),
             "{cause}: none in the part"
@@ -154,16 +152,16 @@ fn every_group_of_the_tree_has_a_label() {
         .chain(uncollected)
         .map(|group| text(&group["group_id"]).to_owned())
         .collect();
-    let labelled: BTreeSet<String> = Labels::read().iter().map(|(group, _)| group.to_owned()).collect();
+    let labelled: BTreeSet<String> = Labels::read(TREE).iter().map(|(group, _)| group.to_owned()).collect();
     let different: Vec<&String> = found.symmetric_difference(&labelled).collect();
     assert!(different.is_empty(), "without a label, or without a group: {different:#?}");
 }
 
 #[test]
 fn every_file_with_labels_is_there() {
-    let labels = Labels::read();
+    let labels = Labels::read(TREE);
     let files: BTreeSet<&str> =
         labels.iter().map(|(group, _)| group.split("::").next().unwrap_or(group)).collect();
-    let missing: Vec<_> = files.iter().filter(|file| !labels::tree().join(file).is_file()).collect();
+    let missing: Vec<_> = files.iter().filter(|file| !labels::tree(TREE).join(file).is_file()).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

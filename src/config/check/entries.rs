@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::recipe;
 use crate::config::raw::{RawEntry, RawRepo};
 use crate::config::{Entries, EntriesMode};
+use crate::document::Problems;
 use crate::document::section::{Field, Located};
-use crate::document::{Problems, suggest};
 use crate::record::entry::{Entry, EntryCommand, Origin, Source, Stdin, name_of};
 use crate::record::id::Name;
 use crate::record::trace::check_path;
@@ -17,8 +17,11 @@ const LONGEST_STDIN: usize = 1 << 20;
 
 /// Whether the repository may have entries: then its tests may be left out.
 pub(super) fn may_be(raw: &RawRepo<'_>) -> bool {
-    let is = |mode: EntriesMode| matches!(&raw.entries, Field::Given(text) if text.value == mode.as_str());
-    is(EntriesMode::Discover) || (!raw.entry.is_empty() && !is(EntriesMode::None))
+    match raw.entries.value {
+        EntriesMode::None => false,
+        EntriesMode::Configured => !raw.entry.is_empty(),
+        EntriesMode::Discover => true,
+    }
 }
 
 /// The entries of a repository.
@@ -27,7 +30,7 @@ pub(super) fn of(raw: &RawRepo<'_>, problems: &mut Problems<'_>) -> Entries {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for one in &raw.entry {
         let Some(entry) = entry(one, problems) else { continue };
-        let at = one.name.clone().given().map_or(one.at, |name| name.at);
+        let at = one.name.at().unwrap_or(one.at);
         if let Some(first) = lines.get(entry.name.as_str()) {
             let message =
                 format!("entry {} is named twice, first in line {first}", quote(entry.name.as_str()));
@@ -37,24 +40,14 @@ pub(super) fn of(raw: &RawRepo<'_>, problems: &mut Problems<'_>) -> Entries {
         lines.insert(entry.name.to_string(), problems.line(at));
         configured.push(entry);
     }
-    Entries { mode: mode(&raw.entries, problems), configured }
-}
-
-fn mode(field: &Field<&str>, problems: &mut Problems<'_>) -> EntriesMode {
-    let Field::Given(text) = field else { return EntriesMode::default() };
-    EntriesMode::ALL.into_iter().find(|mode| mode.as_str() == text.value).unwrap_or_else(|| {
-        let known = EntriesMode::ALL.map(EntriesMode::as_str);
-        let message = format!("unknown value {} of `entries`", quote(text.value));
-        problems.add(text.at, message, Some(suggest::hint(text.value, &known)));
-        EntriesMode::default()
-    })
+    Entries { mode: raw.entries.value, configured }
 }
 
 /// One entry, where all of it can be used. Every problem is named.
 fn entry(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> Option<Entry> {
     let command = command(raw, problems);
     let (name, stdin) = (name(raw, command.as_ref(), problems), stdin(raw, problems));
-    let (cwd, exit, files) = (folder(raw, problems), exit(raw, problems), globs(raw, problems));
+    let (cwd, files) = (folder(raw, problems), globs(raw, problems));
     let env = recipe::env(&raw.env, problems);
     if let Some(name) = env.keys().find(|name| name.starts_with("PYTHON")) {
         let hint = "set it in `env` of the [[repo]], which the interpreter gets at its start".to_owned();
@@ -68,7 +61,7 @@ fn entry(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> Option<Entry> {
         stdin,
         env,
         cwd,
-        exit,
+        exit: raw.exit.value,
         files,
         origin,
         given: BTreeMap::new(),
@@ -156,15 +149,6 @@ fn folder(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> String {
     }
     inside("cwd", text, problems);
     text.value.to_owned()
-}
-
-fn exit(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> u8 {
-    let Field::Given(number) = &raw.exit else { return 0 };
-    u8::try_from(number.value).unwrap_or_else(|_| {
-        let message = format!("exit {} is not an exit status", number.value);
-        problems.add(number.at, message, Some("a status is a number from 0 to 255".to_owned()));
-        0
-    })
 }
 
 fn globs(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> Vec<String> {

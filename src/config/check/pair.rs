@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use super::checker::Checker;
-use super::{Field, Located, Problems, duration, flag, pin, recube, repo, whole32};
-use crate::config::raw::{Raw, RawCodetaste, RawPair, RawRepo};
+use super::{Field, Problems, pin, repo};
+use crate::config::raw::{Keys, Raw, RawPair, RawRepo};
 use crate::config::{Golden, Pair, Repo};
+use crate::document::section::Located;
 use crate::document::{self, suggest};
 use crate::error::{Error, Result};
-use crate::record::codetaste::Settings;
 use crate::record::id::{CommitSha, RepoSlug};
 use crate::redact::quote;
 
@@ -22,27 +21,6 @@ const LONGEST: usize = 64 << 10;
 const LONGEST_PATCH: u64 = 64 << 20;
 /// Takes the place of a commit until both are known.
 const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
-
-/// What is asked of pairs.
-pub(super) fn settings(raw: &RawCodetaste<'_>, problems: &mut Problems<'_>) -> Settings {
-    let default = Settings::default();
-    let suite_timeout = duration("suite_timeout", &raw.suite_timeout, default.suite_timeout, problems);
-    if let (Some(Duration::ZERO), Field::Given(text)) = (suite_timeout, &raw.suite_timeout) {
-        problems.add(text.at, "`suite_timeout` must be longer than nothing".to_owned(), None);
-    }
-    let mut share = |key: &str, field: &Field<f64>, default| recube::share(key, field, default, problems);
-    let min_pass_rate = share("min_pass_rate", &raw.min_pass_rate, default.min_pass_rate);
-    let min_coverage = share("min_coverage", &raw.min_coverage, default.min_coverage);
-    Settings {
-        runs: whole32("runs", &raw.runs, default.runs, 1, problems),
-        min_tests: whole32("min_tests", &raw.min_tests, default.min_tests, 1, problems),
-        min_pass_rate,
-        suite_timeout: suite_timeout.unwrap_or(default.suite_timeout),
-        min_patterns: whole32("min_patterns", &raw.min_patterns, default.min_patterns, 1, problems),
-        min_coverage,
-        mine: flag(&raw.mine, default.mine),
-    }
-}
 
 /// Each pair as the repository at its base, with a slug of its own; those that cannot be used are left out.
 pub(super) fn all(raw: &Raw<'_>, checker: &mut Checker<'_, '_>) -> Vec<Repo> {
@@ -62,13 +40,13 @@ pub(super) fn all(raw: &Raw<'_>, checker: &mut Checker<'_, '_>) -> Vec<Repo> {
     }
     for repo in &raw.repos {
         let keys = [("commit", &repo.commit), ("branch", &repo.branch), ("pypi", &repo.pypi)];
-        for (key, text) in keys.iter().filter_map(|(key, field)| Some((key, (*field).clone().given()?))) {
-            let hint = match *key {
+        for (key, at) in keys.iter().filter_map(|(key, field)| Some((*key, field.at()?))) {
+            let hint = match key {
                 "pypi" => "a pair needs history: name a clone with `git` or `path`",
                 _ => "leave it out: each [[pair]] has its own",
             };
             let message = format!("`{key}` does not go with a [[repo]] of the family codetaste");
-            checker.problems.add(text.at, message, Some(hint.to_owned()));
+            checker.problems.add(at, message, Some(hint.to_owned()));
         }
     }
     refuse_twins(&pairs, checker.problems);
@@ -99,9 +77,10 @@ fn of_repo(pair: &RawPair<'_>, repos: &[RawRepo<'_>], problems: &mut Problems<'_
     }
 }
 
-fn one(pair: &RawPair<'_>, of: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
+fn one<'a>(pair: &RawPair<'a>, of: &RawRepo<'a>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
     let no_commit = Field::Given(Located { value: NO_COMMIT, at: pair.at });
-    let merged = RawRepo { commit: no_commit, branch: Field::Missing, ..of.with(&pair.own) };
+    let own = pair.own.or(&of.own);
+    let merged = RawRepo { commit: no_commit, branch: Field::Missing, own, ..of.clone() };
     let repo = if of.pypi.is_present() { None } else { repo::one(&merged, checker) };
     let place = pin::place(of, checker.base);
     let golden = golden(pair, place.as_deref(), checker);
@@ -165,7 +144,7 @@ fn base(
     place: Option<&str>,
     checker: &mut Checker<'_, '_>,
 ) -> Option<CommitSha> {
-    let base = match &pair.own.commit {
+    let base = match &pair.commit {
         Field::Given(text) => pin::full_hash("commit", *text, place, checker)?,
         Field::Refused => return None,
         Field::Missing => {
@@ -187,7 +166,7 @@ fn base(
         }
     };
     if matches!(golden, Some(Golden::Commit(golden)) if *golden == base) {
-        let at = pair.own.commit.clone().given().map_or(pair.at, |text| text.at);
+        let at = pair.commit.at().unwrap_or(pair.at);
         let hint = "a pair is two commits: leave `commit` out for the first parent of `golden`".to_owned();
         checker.problems.add(at, "`commit` and `golden` are the same commit".to_owned(), Some(hint));
         return None;

@@ -6,9 +6,9 @@ use std::str::FromStr;
 use pep440_rs::Version;
 
 use super::checker::Checker;
-use super::{flag, recipe, url};
+use super::{recipe, url};
 use crate::config::SourceSpec;
-use crate::config::raw::{RawRepo, Text};
+use crate::config::raw::RawRepo;
 use crate::document::Problems;
 use crate::document::section::{Field, Located};
 use crate::record::id::CommitSha;
@@ -19,7 +19,7 @@ const EXAMPLE: &str = "write git = \"https://…\", path = \"…\" or pypi = \"n
 
 /// The one source of a repository, with what belongs to it and nothing else.
 pub(super) fn source(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
-    let given: Vec<(&str, &Text<'_>)> = [("git", &raw.git), ("path", &raw.path), ("pypi", &raw.pypi)]
+    let given: Vec<(&str, &Field<&str>)> = [("git", &raw.git), ("path", &raw.path), ("pypi", &raw.pypi)]
         .into_iter()
         .filter(|(_, field)| field.is_present())
         .collect();
@@ -33,8 +33,7 @@ pub(super) fn source(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option
         [(_, text)] => pypi(raw, text, checker.problems),
         several => {
             let names: Vec<String> = several.iter().map(|(name, _)| format!("`{name}`")).collect();
-            let at =
-                several.iter().filter_map(|(_, field)| (*field).clone().given()).map(|text| text.at).max();
+            let at = several.iter().filter_map(|(_, field)| field.at()).max();
             let message = format!("[[repo]] has {} sources, {}", several.len(), names.join(" and "));
             checker.problems.add(at.unwrap_or(raw.at), message, Some("keep one of them".to_owned()));
             None
@@ -42,9 +41,9 @@ pub(super) fn source(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option
     }
 }
 
-fn git(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
-    refuse("sha256", &raw.sha256, "pypi", checker.problems);
-    refuse("allow_uncommitted", &raw.allow_uncommitted, "path", checker.problems);
+fn git(raw: &RawRepo<'_>, text: &Field<&str>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
+    refuse("sha256", raw.sha256.at(), "pypi", checker.problems);
+    refuse("allow_uncommitted", raw.allow_uncommitted.at, "path", checker.problems);
     let text = text.clone().given();
     if let Some(text) = text {
         url::check(text, checker.problems);
@@ -74,14 +73,14 @@ fn git(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Opt
     Some(SourceSpec::Git {
         url: text?.value.to_owned(),
         commit: commit?,
-        submodules: flag(&raw.submodules, true),
-        subdirectory: subdirectory(&raw.subdirectory, checker.problems),
+        submodules: raw.submodules.value,
+        subdirectory: subdirectory(&raw.own.subdirectory, checker.problems),
         anonymous: false,
     })
 }
 
 /// A folder of the repository, from its root.
-fn subdirectory(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
+fn subdirectory(field: &Field<&str>, problems: &mut Problems<'_>) -> Option<String> {
     let Field::Given(text) = field else { return None };
     let plain = text.value.trim_start_matches("./").trim_end_matches('/');
     let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(char::is_control);
@@ -94,11 +93,11 @@ fn subdirectory(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String>
     Some(plain.to_owned())
 }
 
-fn path(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
-    refuse("sha256", &raw.sha256, "pypi", checker.problems);
-    refuse("submodules", &raw.submodules, "git", checker.problems);
-    refuse("subdirectory", &raw.subdirectory, "git", checker.problems);
-    refuse("branch", &raw.branch, "git", checker.problems);
+fn path(raw: &RawRepo<'_>, text: &Field<&str>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
+    refuse("sha256", raw.sha256.at(), "pypi", checker.problems);
+    refuse("submodules", raw.submodules.at, "git", checker.problems);
+    refuse("subdirectory", raw.own.subdirectory.at(), "git", checker.problems);
+    refuse("branch", raw.branch.at(), "git", checker.problems);
     let text = text.clone().given()?;
     let path = folder(text, checker);
     let place = path.as_ref().map(|path| path.display().to_string());
@@ -107,7 +106,7 @@ fn path(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Op
         Field::Refused => return None,
         Field::Given(commit) => Some(full_hash("commit", *commit, place.as_deref(), checker)?),
     };
-    Some(SourceSpec::Path { path: path?, commit, allow_uncommitted: flag(&raw.allow_uncommitted, false) })
+    Some(SourceSpec::Path { path: path?, commit, allow_uncommitted: raw.allow_uncommitted.value })
 }
 
 /// What git takes for one, as far as the characters show.
@@ -211,11 +210,11 @@ fn how_to_find(place: &str, reference: &str) -> String {
     }
 }
 
-fn pypi(raw: &RawRepo<'_>, text: &Text<'_>, problems: &mut Problems<'_>) -> Option<SourceSpec> {
-    refuse("submodules", &raw.submodules, "git", problems);
-    refuse("branch", &raw.branch, "git", problems);
-    refuse("allow_uncommitted", &raw.allow_uncommitted, "path", problems);
-    refuse("subdirectory", &raw.subdirectory, "git", problems);
+fn pypi(raw: &RawRepo<'_>, text: &Field<&str>, problems: &mut Problems<'_>) -> Option<SourceSpec> {
+    refuse("submodules", raw.submodules.at, "git", problems);
+    refuse("branch", raw.branch.at(), "git", problems);
+    refuse("allow_uncommitted", raw.allow_uncommitted.at, "path", problems);
+    refuse("subdirectory", raw.own.subdirectory.at(), "git", problems);
     if let Field::Given(commit) = &raw.commit {
         let hint = "`sha256` pins what `pypi` names; remove `commit`, or use `git` instead".to_owned();
         problems.add(commit.at, "`commit` does not go with `pypi`", Some(hint));
@@ -280,9 +279,9 @@ fn digest(text: Located<&str>, problems: &mut Problems<'_>) -> Option<String> {
 }
 
 /// A key that goes with another kind of source only.
-fn refuse<T: Clone>(key: &str, field: &Field<T>, with: &str, problems: &mut Problems<'_>) {
-    if let Some(value) = field.clone().given() {
+fn refuse(key: &str, at: Option<usize>, with: &str, problems: &mut Problems<'_>) {
+    if let Some(at) = at {
         let hint = Some(format!("remove `{key}`, which goes with `{with}`"));
-        problems.add(value.at, format!("`{key}` does not go with this source"), hint);
+        problems.add(at, format!("`{key}` does not go with this source"), hint);
     }
 }

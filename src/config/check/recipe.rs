@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use toml::value::Datetime;
 
-use crate::config::raw::{Pairs, Text, Texts};
 use crate::document::Problems;
 use crate::document::section::{Field, Located};
 use crate::record::moment::Cutoff;
@@ -44,7 +43,7 @@ const OWNED_PREFIXES: [(&str, &str); 3] = [
 ];
 
 /// `3.12` or `3.12.1`.
-pub(super) fn python(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
+pub(super) fn python(field: &Field<&str>, problems: &mut Problems<'_>) -> Option<String> {
     let Field::Given(text) = field else { return None };
     let numbers: Option<Vec<u32>> = text.value.split('.').map(plain_number).collect();
     let message = match numbers.as_deref() {
@@ -66,7 +65,11 @@ fn plain_number(text: &str) -> Option<u32> {
 }
 
 /// Names of extras or dependency groups.
-pub(super) fn names(what: &str, field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+pub(super) fn names(
+    what: &str,
+    field: &Field<Vec<Located<&str>>>,
+    problems: &mut Problems<'_>,
+) -> Option<Vec<String>> {
     let Field::Given(list) = field else { return None };
     let mut seen = BTreeSet::new();
     for text in &list.value {
@@ -87,7 +90,10 @@ pub(super) fn normal_name(name: &str) -> String {
 }
 
 /// Requirements, or requirement files of the tree.
-pub(super) fn requirements(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+pub(super) fn requirements(
+    field: &Field<Vec<Located<&str>>>,
+    problems: &mut Problems<'_>,
+) -> Option<Vec<String>> {
     let Field::Given(list) = field else { return None };
     for text in &list.value {
         let checked = if is_file_name(text.value) { tree_path(text.value) } else { requirement(text.value) };
@@ -126,7 +132,7 @@ fn requirement(text: &str) -> Result<(), (String, String)> {
 
 /// What pytest is asked to collect; nothing where a repository has entries, and its tests are left out.
 pub(super) fn tests(
-    field: &Texts<'_>,
+    field: &Field<Vec<Located<&str>>>,
     has_entries: bool,
     problems: &mut Problems<'_>,
 ) -> Option<Vec<String>> {
@@ -163,7 +169,10 @@ fn tree_path(text: &str) -> Result<(), (String, String)> {
 }
 
 /// Environment variables of the tests.
-pub(super) fn env(field: &Pairs<'_>, problems: &mut Problems<'_>) -> BTreeMap<String, String> {
+pub(super) fn env(
+    field: &Field<Vec<(Located<&str>, Located<&str>)>>,
+    problems: &mut Problems<'_>,
+) -> BTreeMap<String, String> {
     let Field::Given(pairs) = field else { return BTreeMap::new() };
     for (name, value) in &pairs.value {
         if !is_variable(name.value) {

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::checker::Checker;
-use super::{docker, entries, flag, pin, recipe, recube};
+use super::{docker, entries, pin, recipe, recube};
+use crate::config::Repo;
 use crate::config::raw::RawRepo;
-use crate::config::{BackendKind, Repo};
+use crate::document::Problems;
 use crate::document::section::{Field, Located};
-use crate::document::{Problems, suggest};
 use crate::record::id::RepoSlug;
 use crate::redact::quote;
-
-const BACKENDS: [&str; 2] = ["local", "docker"];
 
 /// Checks every repository; those that cannot be used are left out.
 pub(super) fn all(raws: &[RawRepo<'_>], checker: &mut Checker<'_, '_>) -> Vec<Repo> {
@@ -28,20 +26,20 @@ pub(super) fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Re
     let repo = Repo {
         slug: slug.clone().unwrap_or_else(placeholder),
         source: source?,
-        python: recipe::python(&raw.python, problems),
-        groups: recipe::names("dependency group", &raw.groups, problems),
-        extras: recipe::names("extra", &raw.extras, problems),
-        requirements: recipe::requirements(&raw.requirements, problems),
-        tests: recipe::tests(&raw.tests, entries::may_be(raw), problems),
-        env: recipe::env(&raw.env, problems),
-        backend: backend(&raw.backend, problems),
-        exclude_newer: recipe::exclude_newer(&raw.exclude_newer, problems),
-        base: docker::base(&raw.base, problems),
-        system_packages: docker::packages(&raw.system_packages, problems),
+        python: recipe::python(&raw.own.python, problems),
+        groups: recipe::names("dependency group", &raw.own.groups, problems),
+        extras: recipe::names("extra", &raw.own.extras, problems),
+        requirements: recipe::requirements(&raw.own.requirements, problems),
+        tests: recipe::tests(&raw.own.tests, entries::may_be(raw), problems),
+        env: recipe::env(&raw.own.env, problems),
+        backend: raw.own.backend.value,
+        exclude_newer: recipe::exclude_newer(&raw.own.exclude_newer, problems),
+        base: docker::base(&raw.own.base, problems),
+        system_packages: docker::packages(&raw.own.system_packages, problems),
         domain: raw.domain.clone().given().map(|text| text.value.to_owned()),
         targets: recube::targets(raw, problems),
         scopes: recube::scopes(raw, problems),
-        large: flag(&raw.large, false),
+        large: raw.large.value,
         outside: recube::outside(raw, base, problems),
         pair: None,
         entries: entries::of(raw, problems),
@@ -106,18 +104,5 @@ pub(super) fn refuse_duplicates(raws: &[RawRepo<'_>], problems: &mut Problems<'_
             )
         };
         problems.add(text.at, message, Some("give each repository a slug of its own".to_owned()));
-    }
-}
-
-fn backend(field: &Field<&str>, problems: &mut Problems<'_>) -> BackendKind {
-    let Field::Given(text) = field else { return BackendKind::Local };
-    match text.value {
-        "local" => BackendKind::Local,
-        "docker" => BackendKind::Docker,
-        other => {
-            let message = format!("unknown backend {}", quote(other));
-            problems.add(text.at, message, Some(suggest::hint(other, &BACKENDS)));
-            BackendKind::Local
-        }
     }
 }

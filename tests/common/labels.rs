@@ -1,9 +1,10 @@
-//! `labels.toml` of the labelled tree.
+//! `labels.toml` of a labelled tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gistmill::record::verdict::{Cause, Dimension};
+use serde::Deserialize;
 use toml::{Table, Value};
 
 /// The verdict of a group that nothing drops.
@@ -25,29 +26,66 @@ const NEIGHBOURS: [&str; 9] = [
 ];
 
 /// What a group must be found to be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Label {
     /// The expected verdict, then those that the machine may make of it.
+    #[serde(skip)]
     verdicts: Vec<String>,
+    /// What the evidence says, among other things.
+    pub evidence: Vec<String>,
+    /// Parameters of its cases, in pytest's order; numbers `below` this one follow.
+    cases: Vec<String>,
+    below: usize,
+    /// Calls by `file::function`, as a person counts them.
+    pub calls: BTreeMap<String, u64>,
+    /// What cases print, by what their names add to that of the group.
+    pub stdout: BTreeMap<String, String>,
 }
 
 impl Label {
     fn read(value: &Value) -> Self {
-        let one = |value: &Value| value.as_str().expect("a label is text or a list of texts").to_owned();
-        let verdicts = match value {
+        let one = |value: &Value| value.as_str().expect("a verdict is text or a list of texts").to_owned();
+        let verdicts = |value: &Value| match value {
             Value::Array(values) => values.iter().map(one).collect(),
             value => vec![one(value)],
+        };
+        let (verdicts, more) = match value {
+            Value::Table(table) => {
+                let mut table = table.clone();
+                let verdict = table.remove("verdict").map_or(vec![KEPT.to_owned()], |one| verdicts(&one));
+                (verdict, table.try_into().expect("a label has known keys"))
+            }
+            value => (verdicts(value), Label::default()),
         };
         assert!(!verdicts.is_empty(), "a label is empty");
         for verdict in &verdicts {
             assert!(verdict == KEPT || Cause::try_from(verdict.clone()).is_ok(), "no verdict: {verdict}");
         }
-        Label { verdicts }
+        Label { verdicts, ..more }
     }
 
     /// What is expected where nothing stands in the way.
     pub fn expected(&self) -> &str {
         &self.verdicts[0]
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.expected() == KEPT
+    }
+
+    /// The cases of the group; a file that never became one has none.
+    pub fn case_ids(&self, group: &str) -> Vec<String> {
+        let numbers = (0..self.below).map(|number| number.to_string());
+        let named = self.cases.iter().cloned().chain(numbers).map(|one| format!("{group}[{one}]"));
+        let named: Vec<String> = named.collect();
+        let is_one = named.is_empty() && group.contains("::");
+        if is_one { vec![group.to_owned()] } else { named }
+    }
+
+    /// Whether the group can be run at all.
+    pub fn is_attempted(&self, group: &str) -> bool {
+        self.expected() != "unsupported-item" && !self.case_ids(group).is_empty()
     }
 
     /// Whether it is expected to depend on who else wants the processor.
@@ -71,8 +109,8 @@ impl Label {
 pub struct Labels(BTreeMap<String, Label>);
 
 impl Labels {
-    pub fn read() -> Self {
-        let text = std::fs::read_to_string(tree().join("labels.toml")).expect("the labels can be read");
+    pub fn read(name: &str) -> Self {
+        let text = std::fs::read_to_string(tree(name).join("labels.toml")).expect("the labels can be read");
         let tables: Table = text.parse().expect("the labels are TOML");
         let mut labels = BTreeMap::new();
         for (file, table) in &tables {
@@ -127,7 +165,7 @@ impl Labels {
     }
 }
 
-/// The labelled tree.
-pub fn tree() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees/labelled")
+/// A labelled tree.
+pub fn tree(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees").join(name)
 }
