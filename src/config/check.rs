@@ -10,6 +10,7 @@ mod prompt;
 mod recipe;
 mod recube;
 mod repo;
+mod run_tests;
 mod subset;
 mod url;
 

@@ -26,7 +26,7 @@ const RECUBE: [&str; 9] = [
 const CODETASTE: [&str; 7] =
     ["runs", "min_tests", "min_pass_rate", "suite_timeout", "min_patterns", "min_coverage", "mine"];
 /// Keys of a pair: its own, and those that it may set in the place of its repository's.
-const PAIR: [&str; 18] = [
+const PAIR: [&str; 19] = [
     "repo",
     "golden",
     "patch",
@@ -34,6 +34,7 @@ const PAIR: [&str; 18] = [
     "description",
     "descriptions",
     "patterns",
+    "run_tests",
     "subdirectory",
     "python",
     "groups",
@@ -193,6 +194,8 @@ pub(super) struct RawPair<'a> {
     pub description: Text<'a>,
     pub descriptions: Text<'a>,
     pub patterns: Texts<'a>,
+    /// A folder of scripts.
+    pub run_tests: Text<'a>,
     /// What it sets in the place of its repository, its `commit` among it.
     pub own: RawRepo<'a>,
 }
@@ -485,6 +488,7 @@ fn pair<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawPair<'a> {
         description: section.text("description", problems),
         descriptions: section.text("descriptions", problems),
         patterns: section.text_or_texts("patterns", problems),
+        run_tests: section.text("run_tests", problems),
         own: keys_of_repo(section, problems),
     }
 }

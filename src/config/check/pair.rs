@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::checker::Checker;
-use super::{Field, Located, Problems, duration, flag, pin, recube, repo, whole32};
-use crate::config::raw::{Raw, RawCodetaste, RawPair, RawRepo};
+use super::{Field, Located, Problems, duration, flag, pin, recube, repo, run_tests, whole32};
+use crate::config::raw::{Raw, RawCodetaste, RawPair, RawRepo, Text};
 use crate::config::{Golden, Pair, Repo};
 use crate::document::{self, suggest};
 use crate::error::{Error, Result};
@@ -54,7 +54,7 @@ pub(super) fn all(raw: &Raw<'_>, checker: &mut Checker<'_, '_>) -> Vec<Repo> {
         if let Some(at) = at {
             used[at] = true;
         }
-        pairs.push((pair, at.and_then(|at| one(pair, &raw.repos[at], checker))));
+        pairs.push((pair, at.and_then(|at| one(pair, (&raw.repos[at], &raw.docker.base), checker))));
     }
     for (repo, _) in raw.repos.iter().zip(used).filter(|(_, used)| !used) {
         let hint = "add [[pair]] with its slug as `repo`, or leave it out; `gistmill commits` finds pairs";
@@ -99,7 +99,11 @@ fn of_repo(pair: &RawPair<'_>, repos: &[RawRepo<'_>], problems: &mut Problems<'_
     }
 }
 
-fn one(pair: &RawPair<'_>, of: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
+fn one(
+    pair: &RawPair<'_>,
+    (of, docker_base): (&RawRepo<'_>, &Text<'_>),
+    checker: &mut Checker<'_, '_>,
+) -> Option<Repo> {
     let no_commit = Field::Given(Located { value: NO_COMMIT, at: pair.at });
     let merged = RawRepo { commit: no_commit, branch: Field::Missing, ..of.with(&pair.own) };
     let repo = if of.pypi.is_present() { None } else { repo::one(&merged, checker) };
@@ -109,9 +113,10 @@ fn one(pair: &RawPair<'_>, of: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> O
     let texts = Texts::of(pair, checker);
     let (repo, golden, base) = (repo?, golden?, base?);
     let slug = slug_of(&repo.slug, &base, pair, checker.problems)?;
+    let (scripts, repo) = run_tests::of(pair, repo, docker_base, checker);
     let Texts { description, open_description, patterns } = texts;
     let source = repo.source.at(&base);
-    let own = Pair { repo: repo.slug, base, golden, description, open_description, patterns };
+    let own = Pair { repo: repo.slug, base, golden, description, open_description, patterns, scripts };
     Some(Repo { slug, source, pair: Some(Box::new(own)), ..repo })
 }
 

@@ -130,6 +130,9 @@ impl Refactoring<'_> {
         let Some(golden) = hidden.golden_patch.as_deref() else {
             return Ok(Err("the dataset came without its golden patch".to_owned()));
         };
+        if !hidden.scripts.is_empty() {
+            return Ok(Err("scripts run its suite, which no judge in a container does".to_owned()));
+        }
         let patterns = patterns(hidden);
         if patterns.is_empty() {
             return Ok(Err(

@@ -151,6 +151,12 @@ impl PairCause {
                 "Mostly something is missing from the environment.",
                 "Read `gistmill replay` of one of them; declare what is missing with `requirements` in [[pair]].",
             ),
+            PairCause::ChangesTree => (
+                "the set-up of the suite changes the tree",
+                "After `setup_system.sh` and `setup_shell.sh` of `run_tests`, `git status` is not clean: what they write would be part of each \
+                 submission's tree.",
+                "Let them write elsewhere, to $HOME or /tmp, or put what they make into the image.",
+            ),
             PairCause::GoldenFails => (
                 "the golden patch, handed in, is not judged right",
                 "It is not within the bounds of PASS, a case that must pass does not, or a pattern is not satisfied: the suite is \

@@ -189,14 +189,14 @@ impl Instance<'_> {
         Ok(Judged {
             class: Class::PatchFailed,
             detail: Some(why),
-            pass_set: Some(false),
+            pass_set: self.has_names().then_some(false),
             missing: self.must_pass.iter().cloned().collect(),
             ..judged
         })
     }
 
     fn of_patch(&self, patch: &Patch, changed: &Changed, suites: &mut Suites) -> Result<Judged> {
-        let run = suites.runs(self.place, patch, (Purpose::Judged, 1))?.pop().unwrap_or_default();
+        let run = suites.judged(self.place, patch)?;
         let (found, tree) = match self.measure(patch) {
             // What no engine gets through is the submission's trouble.
             Err(error) if error.fault() == Fault::Usage => return self.refused(error.to_string()),
@@ -219,12 +219,17 @@ impl Instance<'_> {
             class,
             detail: self.detail(class, &run, &missing),
             flags: self.flags(patch, changed, &tree, (&found, &run)),
-            pass_set: (class != Class::Lost).then_some(missing.is_empty()),
+            pass_set: (class != Class::Lost && self.has_names()).then_some(missing.is_empty()),
             missing,
             files_changed: patch.files().count() as u64,
             duration_ms: run.duration_ms,
             ..judged
         })
+    }
+
+    /// Whether the suite names its cases; else none can be asked for.
+    fn has_names(&self) -> bool {
+        !self.place.is_scripted()
     }
 
     fn nothing_runs(&self, suites: &mut Suites) -> Result<bool> {

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::script::{self, Shown};
 use crate::attempt::lab::{Lab, Made, Wanted};
 use crate::attempt::overlay::History;
 use crate::beneath::Folder;
 use crate::collect;
 use crate::error::{Error, Fault, Result};
 use crate::family::codetaste::suite::Counts;
+use crate::record::codetaste::{Scripts, sha256_of};
 use crate::record::collected::{Collected, Group};
 use crate::record::id::hash_parts;
 use crate::record::outcome::{Attempt, Exit, Outcome};
@@ -24,6 +27,10 @@ use crate::store::{Cache, discard};
 const VERSION: &str = "codetaste-2";
 /// How often a run is made that the harness loses.
 const TRIES: u32 = 3;
+/// How often scripts run the suite of a submission until they give counts.
+const JUDGED: u32 = 4;
+/// Runs of scripts that are made beside those that are to set the bounds, where some of them give no counts.
+const MORE: u32 = 2;
 /// Of a file whose groups are so often over their limit the others are not run.
 const PATIENCE: u32 = 3;
 
@@ -55,6 +62,9 @@ pub(crate) struct WholeRun {
     /// Whether the harness could not make it.
     #[serde(skip)]
     pub(crate) is_lost: bool,
+    /// Whether it was stopped because it took too long.
+    #[serde(default)]
+    pub(crate) is_late: bool,
 }
 
 impl WholeRun {
@@ -108,6 +118,17 @@ const NOTHING: Counts = Counts { passed: 0, failed: 0, skipped: 0, total: 0 };
 pub(crate) struct Place<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) cache: &'a Cache,
+    /// What runs the suite; none where pytest does.
+    pub(crate) scripts: &'a Scripts,
+    /// What a run of scripts may take.
+    pub(crate) limit: Duration,
+}
+
+impl Place<'_> {
+    /// Whether the suite gives counts alone, and names no case.
+    pub(crate) fn is_scripted(&self) -> bool {
+        !self.scripts.is_empty()
+    }
 }
 
 /// Whole runs, kept in a journal.
@@ -124,6 +145,53 @@ impl Suites {
         Ok(Suites { memo: Memo::open(path)? })
     }
 
+    /// The runs that set the bounds: so many. Of scripts so many with counts, where a few more give them.
+    ///
+    /// # Errors
+    /// Those of [`Suites::runs`].
+    pub(crate) fn of_bounds(&mut self, place: Place<'_>, patch: &Patch, runs: u32) -> Result<Vec<WholeRun>> {
+        let mut made = self.runs(place, patch, (Purpose::Bounds, runs))?;
+        if !place.is_scripted() {
+            return Ok(made);
+        }
+        let lacking = |made: &[WholeRun]| made.iter().any(|run| run.is_lost || run.is_late);
+        let with_counts = |made: &[WholeRun]| made.iter().filter(|run| run.counts.is_some()).count();
+        for more in 1..=MORE {
+            if with_counts(&made) >= runs as usize || lacking(&made) {
+                break;
+            }
+            made = self.runs(place, patch, (Purpose::Bounds, runs + more))?;
+        }
+        if with_counts(&made) >= runs as usize {
+            made.retain(|run| run.counts.is_some());
+        }
+        Ok(made)
+    }
+
+    /// The run that judges a patch: of scripts the first with counts of four.
+    ///
+    /// # Errors
+    /// Those of [`Suites::runs`].
+    pub(crate) fn judged(&mut self, place: Place<'_>, patch: &Patch) -> Result<WholeRun> {
+        let tries = if place.is_scripted() { JUDGED } else { 1 };
+        let mut run = WholeRun::default();
+        for number in 1..=tries {
+            run = self.runs(place, patch, (Purpose::Judged, number))?.pop().unwrap_or_default();
+            if run.counts.is_some() || run.is_lost || run.is_late {
+                break;
+            }
+        }
+        Ok(run)
+    }
+
+    /// What git sees that the set-up of scripts changes in a tree; none where it changes nothing.
+    ///
+    /// # Errors
+    /// IO errors and an interruption; the harness's trouble.
+    pub(crate) fn changes_tree(place: Place<'_>, patch: &Patch) -> Result<Option<String>> {
+        with_overlay(place, patch, |lab| script::set_up_changes(lab, (place.scripts, place.limit)))
+    }
+
     /// So many whole runs with a patch, each made once for its purpose and number.
     ///
     /// # Errors
@@ -134,7 +202,7 @@ impl Suites {
         patch: &Patch,
         (purpose, runs): (Purpose, u32),
     ) -> Result<Vec<WholeRun>> {
-        let keys: Vec<String> = (0..runs).map(|number| key(place.lab, patch, purpose, number)).collect();
+        let keys: Vec<String> = (0..runs).map(|number| key(place, patch, purpose, number)).collect();
         let missing: Vec<u32> = (0..runs)
             .zip(&keys)
             .filter(|(_, key)| self.memo.get(key).is_none())
@@ -142,7 +210,7 @@ impl Suites {
             .collect();
         let mut lost = BTreeMap::new();
         if !missing.is_empty() {
-            let made = with_overlay(place, patch, |lab| whole_runs(lab, &missing))?;
+            let made = with_overlay(place, patch, |lab| whole_runs(lab, place, &missing))?;
             for (number, run) in missing.iter().zip(made) {
                 if run.is_lost {
                     lost.insert(*number, run);
@@ -158,10 +226,17 @@ impl Suites {
     }
 }
 
-fn key(lab: &Lab, patch: &Patch, purpose: Purpose, number: u32) -> String {
+fn key(place: Place<'_>, patch: &Patch, purpose: Purpose, number: u32) -> String {
+    let lab = place.lab;
     let (timeouts, tests) = (format!("{:?}", lab.timeouts), lab.built.tests.join("\0"));
     let purpose = format!("{purpose:?} {number}");
-    hash_parts(&[VERSION, &lab.built.key, &patch.sha256(), &timeouts, &tests, &purpose])
+    let key = hash_parts(&[VERSION, &lab.built.key, &patch.sha256(), &timeouts, &tests, &purpose]);
+    // Only where there are some, so that what pytest showed keeps its key.
+    if place.is_scripted() {
+        hash_parts(&[&key, "scripts", &sha256_of(place.scripts), &format!("{:?}", place.limit)])
+    } else {
+        key
+    }
 }
 
 /// Does something in the tree with a patch laid over it, which nobody asks for again.
@@ -192,7 +267,10 @@ fn without_byte_code(lab: &Lab, patch: &Patch) -> Result<Patch> {
 }
 
 /// Collects the tree, and runs all of it for each number.
-fn whole_runs(lab: &Lab, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+fn whole_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+    if place.is_scripted() {
+        return scripted_runs(lab, place, numbers);
+    }
     let wanted =
         collect::Wanted { tests: &lab.built.tests, options: &lab.options, limit: lab.timeouts.group };
     let found = collect::discover(&*lab.backend, &lab.setting, &wanted, &[])
@@ -206,6 +284,33 @@ fn whole_runs(lab: &Lab, numbers: &[u32]) -> Result<Vec<WholeRun>> {
         Err(error) if error.fault() == Fault::Repository => none(error, false),
         Err(error) if error.fault() == Fault::Harness => none(error, true),
         Err(error) => Err(error),
+    }
+}
+
+/// The same by scripts; the first that is lost or stopped ends them.
+fn scripted_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+    let mut made: Vec<WholeRun> = Vec::new();
+    for _ in numbers {
+        let run = match made.last() {
+            Some(last) if last.is_lost || last.is_late => last.clone(),
+            _ => scripted_run(lab, place)?,
+        };
+        made.push(run);
+    }
+    Ok(made)
+}
+
+fn scripted_run(lab: &Lab, place: Place<'_>) -> Result<WholeRun> {
+    let mut tries = 1;
+    loop {
+        match script::run(lab, (place.scripts, place.limit)) {
+            Ok(Shown { counts, why, duration_ms, is_late }) => {
+                return Ok(WholeRun { counts, why, duration_ms, is_late, ..WholeRun::default() });
+            }
+            Err(error) if error.fault() != Fault::Harness => return Err(error),
+            Err(error) if tries == TRIES => return Ok(WholeRun::without_counts(error.to_string(), true)),
+            Err(_) => tries += 1,
+        }
     }
 }
 
