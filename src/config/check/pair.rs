@@ -111,9 +111,9 @@ fn one(
     let golden = golden(pair, place.as_deref(), checker);
     let base = base(pair, golden.as_ref(), place.as_deref(), checker);
     let texts = Texts::of(pair, checker);
-    let (repo, golden, base) = (repo?, golden?, base?);
+    let scripted = repo.map(|repo| run_tests::of(pair, repo, docker_base, checker));
+    let ((scripts, repo), golden, base) = (scripted?, golden?, base?);
     let slug = slug_of(&repo.slug, &base, pair, checker.problems)?;
-    let (scripts, repo) = run_tests::of(pair, repo, docker_base, checker);
     let Texts { description, open_description, patterns } = texts;
     let source = repo.source.at(&base);
     let own = Pair { repo: repo.slug, base, golden, description, open_description, patterns, scripts };

@@ -31,7 +31,8 @@ pub(super) fn of(
         let hint = "add backend = \"docker\" and `base`, an image that has what the suite needs";
         refuse(folder.at, "`run_tests` goes with the Docker backend alone".to_owned(), hint);
     } else if repo.base.is_none() && !docker_base.is_present() {
-        let hint = "add `base` to the pair, to its [[repo]] or to [docker]: an image that has what the suite needs";
+        let hint =
+            "add `base` to the pair, to its [[repo]] or to [docker]: an image that has what the suite needs";
         refuse(folder.at, "`run_tests` needs an image of yours".to_owned(), hint);
     }
     for (key, at) in of_python(pair) {
@@ -102,4 +103,51 @@ fn read(base: &Path, folder: &str) -> Result<Scripts> {
         return Err(Error::usage("its file `run_tests` is not executable"));
     }
     Ok(scripts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    use crate::config::{self, public, published};
+
+    const TEXT: &str = "\
+[dataset]\nfamily = 'codetaste'\nname = 'n'\nversion = '1'\n[codetaste]\nsuite_timeout = '7m'\n\
+[docker]\nbase = 'image:1'\n[[repo]]\nslug = 'a/b'\ngit = 'https://host/a/b'\ntests = ['t']\npython = '3.12'\n\
+[[pair]]\nrepo = 'a/b'\ngolden = '2ac89889f4cc330eabd50f295dcef02828522c69'\n\
+commit = '1ac89889f4cc330eabd50f295dcef02828522c69'\nbackend = 'docker'\nrun_tests = 'here/one'\n\
+[[pair]]\nrepo = 'a/b'\ngolden = '3ac89889f4cc330eabd50f295dcef02828522c69'\n\
+commit = '0ac89889f4cc330eabd50f295dcef02828522c69'\n";
+
+    #[test]
+    fn scripts_are_read_and_their_pair_has_nothing_of_python() {
+        let folder = tempfile::tempdir().unwrap();
+        let scripts = folder.path().join("here/one");
+        fs_err::create_dir_all(scripts.join("lib")).unwrap();
+        fs_err::write(scripts.join("run_tests"), "#!/bin/sh\n").unwrap();
+        fs_err::write(scripts.join("lib/more"), [0, 255]).unwrap();
+        fs_err::set_permissions(scripts.join("run_tests"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let config = config::parse(TEXT, folder.path(), &|_, _| None).unwrap();
+        let [scripted, other] = &config.repos[..] else { panic!("two pairs") };
+        let read = &scripted.pair.as_ref().unwrap().scripts;
+        assert_eq!(read.keys().collect::<Vec<_>>(), ["lib/more", "run_tests"]);
+        assert_eq!((scripted.is_scripted, &scripted.tests, &scripted.python), (true, &None, &None));
+        assert!(!other.is_scripted && other.pair.as_ref().unwrap().scripts.is_empty());
+        assert_eq!((other.tests.is_some(), other.python.is_some()), (true, true));
+
+        let json = public::to_public_json(&config);
+        assert!(json["repos"][0]["run_tests"].as_str().unwrap().starts_with("sha256:"), "{json:#}");
+        assert!(json["repos"][1].get("run_tests").is_none());
+        let slugs: BTreeSet<_> = config.repos.iter().map(|repo| repo.slug.clone()).collect();
+        let nowhere = (&BTreeMap::new(), &BTreeSet::new());
+        let read = |json| published::from_published(json, &slugs, nowhere, &|_| None);
+        let again = read(&json).unwrap();
+        assert_eq!(again.repos.iter().map(|repo| repo.is_scripted).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(again.codetaste.suite_timeout, Duration::from_mins(7));
+        let mut long = json.clone();
+        long["codetaste"]["suite_timeout"]["secs"] = (7 * 3600).into();
+        assert!(read(&long).unwrap_err().to_string().contains("suite_timeout"));
+    }
 }

@@ -236,6 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn an_image_that_has_the_environment_gets_the_tree_alone() {
+        let packages = ["git".to_owned(), "tar".to_owned()];
+        let of = |packages| bare("a/b at c\nRUN x", ("image:1", packages), "2026-01-01T00:00:00Z", &[]);
+        let text = of(&packages);
+        assert!(
+            text.contains("ARG BASE=image:1\nFROM $BASE\n")
+                && text.contains("install -y --no-install-recommends git tar ")
+        );
+        assert!(
+            text.contains("COPY tree /testbed") && text.contains("safe") && text.contains("ENTRYPOINT []")
+        );
+        assert!(!text.contains("python") && !text.contains("pip") && !text.contains("\nRUN x"), "{text}");
+        assert!(!of(&[]).contains("apt-get"));
+    }
+
+    #[test]
     fn no_name_adds_a_line_or_leaves_its_quotes() {
         let names = [
             "/a\nRUN touch /escaped",

@@ -16,6 +16,7 @@ use crate::family::WORKDIR;
 use crate::family::codetaste::diff::IGNORED_PARTS;
 use crate::family::codetaste::leaks::{leaks, words};
 use crate::family::codetaste::prompt::{Mode, Track, steps};
+use crate::family::codetaste::suite::{RUN, SET_UP};
 use crate::family::codetaste::view;
 use crate::record::codetaste::SuiteRun;
 use crate::record::family::Family;
@@ -130,9 +131,6 @@ impl Refactoring<'_> {
         let Some(golden) = hidden.golden_patch.as_deref() else {
             return Ok(Err("the dataset came without its golden patch".to_owned()));
         };
-        if !hidden.scripts.is_empty() {
-            return Ok(Err("scripts run its suite, which no judge in a container does".to_owned()));
-        }
         let patterns = patterns(hidden);
         if patterns.is_empty() {
             return Ok(Err(
@@ -155,6 +153,8 @@ impl Refactoring<'_> {
             .map_err(|error| error.at(one.head.instance_id.to_string()))?;
         let suite = JudgedSuite {
             tests: self.tests(),
+            scripts: hidden.scripts.clone(),
+            run: format!("{SET_UP}{RUN}"),
             bounds: crate::record::codetaste::Bounds {
                 passed: i64::try_from(one.p_min).unwrap_or(i64::MAX),
                 failed: i64::try_from(one.f_max).unwrap_or(i64::MAX),

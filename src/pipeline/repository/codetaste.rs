@@ -12,8 +12,8 @@ use crate::config::{Golden, Locked, Pair, Repo};
 use crate::error::{Error, Fault, Result};
 use crate::family::sample::Choice;
 use crate::history;
-use crate::pipeline::{Pipeline, Stage};
 use crate::pipeline::prepare::{Preparation, Prepared};
+use crate::pipeline::{Pipeline, Stage};
 use crate::record::codetaste::{Dropped, PairCause, PairRow, PairTree, PublishedPair, Scripts};
 use crate::record::id::InstanceId;
 use crate::record::instance::Contribution;
@@ -200,7 +200,10 @@ impl Repository<'_> {
                 Err(dropped) => refused.push((lock_from, dropped)),
             }
         }
-        Ok(best.ok_or_else(|| none_of(&refused)))
+        Ok(best.ok_or_else(|| match &refused[..] {
+            [(_, only)] if self.repo.is_scripted => only.clone(),
+            all => none_of(all),
+        }))
     }
 
     /// The base in the environment that one of the trees declares, and the suite on both trees there.

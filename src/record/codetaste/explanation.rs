@@ -26,7 +26,7 @@ const FLAGS: [[&str; 4]; 3] = [
 ];
 
 /// Flags of submissions.
-const SUBMISSION_FLAGS: [[&str; 4]; 7] = [
+const SUBMISSION_FLAGS: [[&str; 4]; 8] = [
     [
         "adds-shim",
         "an added line keeps an old name alive by a shim",
@@ -42,7 +42,14 @@ const SUBMISSION_FLAGS: [[&str; 4]; 7] = [
     [
         "deletes-failing-tests",
         "a case that fails on both trees is not collected any more",
-        "Fewer failures leave room under the most that may fail, so that other tests can break unseen by PASS.",
+        "Fewer failures leave room under the most that may fail, so that other tests can break unseen by PASS. Where nothing could be \
+         collected, the file of such a case is gone.",
+        "Look at `pass_set`: it asks for each case by name.",
+    ],
+    [
+        "skips-failing-tests",
+        "a case that fails on both trees is skipped, or expected to fail",
+        "As for `deletes-failing-tests`: it leaves room for other tests to break.",
         "Look at `pass_set`: it asks for each case by name.",
     ],
     [

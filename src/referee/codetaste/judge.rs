@@ -16,6 +16,7 @@ use crate::family::codetaste::weakened::weakens;
 use crate::history;
 use crate::pattern::{Found, Patterns, Sandbox, Tree};
 use crate::record::codetaste::{Bounds, Counts, PatternRow};
+use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
 
 /// Cases of a regression that are named.
@@ -328,18 +329,24 @@ impl Instance<'_> {
         let gone: Vec<&str> =
             patch.files().filter(|(_, bytes)| bytes.is_none()).map(|(path, _)| path).collect();
         let applied = Applied { files: &tree.files, put: &put, gone: &gone, changed, additive: &additive };
-        let deletes = run.counts.is_some()
-            && self
-                .failing
-                .iter()
-                .any(|case| !run.outcomes.contains_key(case) && !run.crashed.contains(case));
-        let deletes = deletes.then(|| "deletes-failing-tests".to_owned());
+        // Where nothing could be collected, files that are gone say which cases are.
+        let is_deleted = |case: &str| match run.counts {
+            Some(_) => !run.outcomes.contains_key(case) && !run.crashed.contains(case),
+            None => case.split("::").next().is_some_and(|file| gone.contains(&file)),
+        };
+        let is_skipped =
+            |case: &str| matches!(run.outcomes.get(case), Some(Outcome::Skipped | Outcome::XFailed));
+        let of_failing = |flag: &str, holds: &dyn Fn(&str) -> bool| {
+            self.failing.iter().any(|case| holds(case)).then(|| flag.to_owned())
+        };
+        let deletes = of_failing("deletes-failing-tests", &is_deleted);
+        let skips = of_failing("skips-failing-tests", &is_skipped);
         let touched = put.iter().map(|(path, _)| *path);
         let ends = self.must_pass.iter().map(|case| run.outcomes.get(case).copied());
         let weakens = weakens(&self.ground.base.files, &tree.files, touched, ends);
         let weakens = weakens.then(|| "weakens-tests".to_owned());
         let mut flags: Vec<String> =
-            cheats::flags(&applied).into_iter().chain(deletes).chain(weakens).collect();
+            cheats::flags(&applied).into_iter().chain(deletes).chain(skips).chain(weakens).collect();
         flags.sort_unstable();
         flags
     }

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::attempt::lab::Lab;
-use crate::backend::{Finished, Job, Mount, retry};
+use crate::backend::{Finished, Job, Mount};
 use crate::beneath::Folder;
 use crate::error::Result;
-use crate::family::codetaste::suite::counts_of;
+use crate::family::codetaste::suite::{RUN, SET_UP, counts_of};
 use crate::record::codetaste::{Counts, Scripts};
 use crate::store::scratch;
 
@@ -15,14 +15,6 @@ use crate::store::scratch;
 const SCRIPTS: &str = "/scripts";
 /// Characters of an output that are kept as evidence.
 const TOLD: usize = 2000;
-/// What a job does before the suite runs.
-const SET_UP: &str = "\
-if [ -e /scripts/setup_system.sh ]; then
-    bash /scripts/setup_system.sh >&2 || { echo 'setup_system.sh failed' >&2; exit 1; }
-fi
-if [ -e /scripts/setup_shell.sh ]; then . /scripts/setup_shell.sh; fi
-";
-const RUN: &str = "exec /scripts/run_tests\n";
 /// The tree with its patch is committed, so that what set-up changes is all that git sees.
 const COMMIT: &str = "\
 git() { command git -c safe.directory='*' -c core.hooksPath=/dev/null -c user.name=tree -c user.email=tree@localhost \"$@\"; }
@@ -73,7 +65,8 @@ fn done(lab: &Lab, scripts: &Scripts, script: &str, limit: Duration) -> Result<F
     let folder = scratch()?;
     lay(scripts, folder.path())?;
     let job = job(lab, folder.path(), script);
-    retry::run(&*lab.backend, &job, limit)
+    // One that is killed is an answer: what it runs may end itself so.
+    lab.backend.run(&job, limit)
 }
 
 /// What the image has installed is the environment here.
@@ -103,7 +96,8 @@ fn said(done: &Finished, limit: Duration) -> String {
         Some(code) => format!("it exits with {code}"),
         None => "it is killed".to_owned(),
     };
-    format!("no counts; {ending}\n{}\n{}", end(&done.stdout), end(&done.stderr)).trim_end().to_owned()
+    let parts = [format!("no counts; {ending}"), end(&done.stdout), end(&done.stderr)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 fn end(text: &str) -> String {

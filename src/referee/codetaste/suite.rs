@@ -346,3 +346,130 @@ fn whole_run(lab: &Lab, collected: &Collected, number: u32) -> Result<WholeRun> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::backend::{Backend, Finished, Isolation, Job, Mount, Places, Process};
+    use crate::testing::backend::FakeBackend;
+
+    const COUNTS: &str = "{\"passed\": 10, \"failed\": 1, \"total\": 11}";
+    const LIMIT: Duration = Duration::from_secs(7);
+
+    /// Prints these one after the other; `late` is a job that is over its limit.
+    struct Played {
+        places: Places,
+        isolation: Isolation,
+        outputs: Mutex<Vec<&'static str>>,
+    }
+
+    impl Backend for Played {
+        fn places(&self) -> &Places {
+            &self.places
+        }
+
+        fn isolation(&self) -> &Isolation {
+            &self.isolation
+        }
+
+        fn start(&self, _: &Job) -> Result<Box<dyn Process>> {
+            Err(Error::internal("jobs are played"))
+        }
+
+        fn run(&self, job: &Job, limit: Duration) -> Result<Finished> {
+            let scripts = job.mounts.iter().find_map(|mount| match mount {
+                Mount::ReadOnly { host, inside } if inside == Path::new("/scripts") => Some(host),
+                _ => None,
+            });
+            let script = fs_err::read(scripts.unwrap().join("run_tests")).unwrap();
+            assert_eq!((script.as_slice(), limit), (&b"x"[..], LIMIT));
+            assert!(!job.mounts.iter().any(|mount| matches!(mount, Mount::NoPackages { .. })));
+            let said = self.outputs.lock().unwrap().pop().unwrap_or_default();
+            let timed_out = said == "late";
+            let code = (!timed_out).then_some(3);
+            Ok(Finished { code, timed_out, stdout: said.to_owned(), stderr: "traceback".to_owned() })
+        }
+    }
+
+    /// What a suite that prints these shows: the counts of its runs, and why the last has none.
+    fn shown(
+        outputs: &[&'static str],
+        work: impl FnOnce(&mut Suites, Place<'_>) -> Vec<WholeRun>,
+    ) -> (Vec<bool>, Option<String>, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let lab = crate::testing::lab::lab(&FakeBackend::new([]), folder.path());
+        let outputs = outputs.iter().rev().copied().collect();
+        let played = Played {
+            places: Places::in_sandbox(),
+            isolation: Isolation::default(),
+            outputs: Mutex::new(outputs),
+        };
+        let played = Arc::new(played);
+        let lab = Lab { backend: Arc::<Played>::clone(&played), ..lab };
+        let scripts = Scripts::from([("run_tests".to_owned(), b"x".to_vec())]);
+        let place = Place { lab: &lab, cache: &cache, scripts: &scripts, limit: LIMIT };
+        let mut suites = Suites::open(&folder.path().join("runs")).unwrap();
+        let made = work(&mut suites, place);
+        let left = played.outputs.lock().unwrap().len();
+        let why = made.last().and_then(|run| run.why.clone());
+        (made.iter().map(|run| run.counts.is_some()).collect(), why, left)
+    }
+
+    #[test]
+    fn bounds_need_counts_of_so_many_runs_of_scripts_in_two_more() {
+        let of = |outputs: &[&'static str]| {
+            shown(outputs, |suites, place| suites.of_bounds(place, &Patch::default(), 3).unwrap())
+        };
+        assert_eq!(of(&[COUNTS, COUNTS, COUNTS, "not made"]), (vec![true; 3], None, 1));
+        assert_eq!(of(&[COUNTS, "", COUNTS, "", COUNTS, "not made"]), (vec![true; 3], None, 1));
+        let (counted, why, left) = of(&[COUNTS, "", COUNTS, "", "nothing", COUNTS]);
+        assert_eq!((counted, left), (vec![true, false, true, false, false], 1));
+        assert_eq!(why.unwrap(), "no counts; it exits with 3\nnothing\ntraceback");
+        let (counted, why, left) = of(&[COUNTS, "late", COUNTS]);
+        assert_eq!(
+            (counted, left),
+            (vec![true, false, false], 1),
+            "nothing is run after one that is stopped"
+        );
+        assert!(why.unwrap().starts_with("no counts; it takes more than 7 s"));
+    }
+
+    #[test]
+    fn the_first_run_of_scripts_with_counts_judges() {
+        let of = |outputs: &[&'static str]| {
+            shown(outputs, |suites, place| vec![suites.judged(place, &Patch::default()).unwrap()])
+        };
+        assert_eq!(of(&["", "", "", COUNTS, "not made"]), (vec![true], None, 1));
+        assert_eq!(of(&["", "", "", "", COUNTS]).2, 1);
+        assert_eq!(of(&["late", COUNTS]).2, 1);
+        let nonsense = "{\"passed\": 10, \"failed\": -1, \"total\": 11}";
+        assert_eq!(of(&[nonsense, COUNTS, "not made"]), (vec![true], None, 1));
+    }
+
+    #[test]
+    fn other_scripts_are_other_runs_and_pytests_keep_their_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let lab = crate::testing::lab::lab(&FakeBackend::new([]), folder.path());
+        let of = |files: &[(&str, &str)], seconds| {
+            let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+            let (scripts, limit) = (files.collect(), Duration::from_secs(seconds));
+            let place = Place { lab: &lab, cache: &cache, scripts: &scripts, limit };
+            key(place, &Patch::default(), Purpose::Judged, 0)
+        };
+        let one = [("run_tests", "x"), ("more", "y")];
+        assert_eq!(of(&one, 1), of(&one, 1));
+        for (other, seconds) in [
+            (&[("run_tests", "x"), ("more", "z")][..], 1),
+            (&[("run_tests", "x"), ("mory", "")][..], 1),
+            (&one[..1], 1),
+            (&one[..], 2),
+        ] {
+            assert_ne!(of(&one, 1), of(other, seconds), "{other:?} {seconds}");
+        }
+        assert_eq!(of(&[], 1), of(&[], 2), "pytest has other limits");
+    }
+}
