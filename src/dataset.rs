@@ -33,6 +33,7 @@ pub mod manifest;
 mod opened;
 pub mod private;
 pub mod query;
+pub(crate) mod rated;
 pub mod recube;
 pub mod rows;
 pub mod schema;
@@ -58,7 +59,7 @@ use crate::error::Result;
 use crate::record::codetaste::PairRow;
 use crate::record::family::Unit;
 use crate::record::id::{RepoSlug, sha256_hex};
-use crate::record::instance::{Contribution, FailedRepository, Instance};
+use crate::record::instance::{Contribution, FailedRepository};
 use crate::record::rule::RuleUse;
 use crate::record::spent::Spent;
 use crate::subset::Subset;
@@ -67,6 +68,7 @@ pub use opened::Dataset;
 
 use assemble::Assembled;
 use counts::Counts;
+use rated::Rated;
 
 /// Version of the directory's layout and columns; raised when a reader of the old one would misread the new one.
 pub const FORMAT_VERSION: u32 = 2;
@@ -128,7 +130,7 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     let mut assembled = Assembled::new(dataset)?;
     let staging = swap::Staging::beside(directory)?;
     let folder = staging.path().to_owned();
-    write::tables(&folder, &assembled)?;
+    let first = write::tables(&folder, &assembled, dataset.subsets)?;
     let made = assembled.repositories.iter().flat_map(|one| one.witnesses.clone()).collect();
     witnesses::files(&folder, &made)?;
     write::environments(&folder, &assembled)?;
@@ -154,15 +156,12 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
         let summary = Summary { subsets, ..summary(directory, dataset, &assembled) };
         return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
     }
-    let whole = |at| assembled.whole(at);
-    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&assembled.instances, &whole))?;
     let mut manifest = describe::manifest(dataset, &assembled)?;
     let variants = hidden::text(dataset.config.dataset.seed, &assembled)?;
     manifest.hidden.insert(hidden::FILE.to_owned(), sha256_hex(variants.as_bytes()));
     if dataset.with_hidden {
         hidden::write(&folder, &variants)?;
     }
-    let first = (!assembled.instances.is_empty()).then(|| assembled.whole(0)).transpose()?;
     write::text(&folder.join(card::FILE), &card::render(&manifest, &assembled.instances, first.as_ref())?)?;
     let summary = summary(directory, dataset, &assembled);
     Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } })
@@ -194,7 +193,7 @@ impl Staged {
 }
 
 /// The subsets of the dataset, counted.
-fn subset_summaries(dataset: &DatasetInput<'_>, instances: &[Instance]) -> Vec<manifest::SubsetSummary> {
+fn subset_summaries(dataset: &DatasetInput<'_>, instances: &[Rated]) -> Vec<manifest::SubsetSummary> {
     dataset.subsets.iter().map(|subset| manifest::SubsetSummary::new(subset, instances)).collect()
 }
 

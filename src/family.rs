@@ -230,7 +230,7 @@ mod tests {
         let made_up = crate::testing::made_up::MadeUp::new(&[12]);
         let input = made_up.input();
         let assembled = crate::dataset::assemble::Assembled::new(&input).unwrap();
-        let instance = &assembled.whole(0).unwrap();
+        let instance = &assembled.all().unwrap()[0];
         let gold = Some(b"x = 1\n".to_vec());
         let task = Family::Gistify.task(instance, Running { gold, ..Running::default() }).unwrap();
         assert!(task.instruction.contains(&instance.entry_command), "{}", task.instruction);

@@ -320,7 +320,7 @@ mod tests {
 
     fn instances(sizes: &[usize]) -> Vec<Instance> {
         let made_up = MadeUp::new(sizes);
-        Assembled::new(&made_up.input()).unwrap().instances
+        Assembled::new(&made_up.input()).unwrap().all().unwrap()
     }
 
     fn ids(subset: &Subset, instances: &[Instance]) -> BTreeSet<String> {

@@ -178,8 +178,7 @@ const COMMANDS: [(&str, Read); 11] = [
         let definitions: Vec<_> =
             dataset.manifest.subsets.values().map(|one| one.definition.clone()).collect();
         let instances = dataset.instances()?;
-        let whole = |at: usize| Ok(instances[at].clone());
-        subsets::write(&out.join("subsets"), &definitions, (&instances, &whole))
+        subsets::write(&out.join("subsets"), &definitions, &instances)
     }),
     ("score", |dataset, out| {
         let dataset = Dataset::open(dataset)?;

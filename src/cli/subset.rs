@@ -72,9 +72,8 @@ fn written<R: InstanceRow + Clone>(
     wanted: &[Subset],
     instances: &[R],
 ) -> Result<Vec<SubsetSummary>> {
-    let whole = |at: usize| Ok(instances[at].clone());
     subsets::remove(output, wanted)?;
-    subsets::write(&fs_err::canonicalize(output)?, wanted, (instances, &whole))?;
+    subsets::write(&fs_err::canonicalize(output)?, wanted, instances)?;
     Ok(wanted.iter().map(|one| SubsetSummary::new(one, instances)).collect())
 }
 

@@ -1,15 +1,14 @@
 //! Repository records in the order of the dataset, and the instances that come of them. Pure.
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::DatasetInput;
 use super::counts::Counts;
+use super::rated::{Rated, rate};
 use crate::error::{Error, Result};
 use crate::family::gistify::prompt::Template;
-use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
-use crate::packed::Packed;
+use crate::family::tier::flake_bound;
 use crate::record::collected::Case;
 use crate::record::entry::{Entry, Stdin};
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
@@ -17,7 +16,6 @@ use crate::record::family::{Family, Unit};
 use crate::record::flag::{CONSTANT, NO_OTHER_INPUT, NO_VARIANTS, SHOWS_NOTHING};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, Expected, Head, Instance, TestSource, Tier};
-use crate::record::limits::TierBounds;
 use crate::record::outcome::{CaseResult, Outcome};
 use crate::record::prompt::PromptSettings;
 use crate::record::source::Origin;
@@ -56,12 +54,8 @@ pub struct Sums {
 pub struct Assembled<'a> {
     /// By slug.
     pub repositories: Vec<Repository<'a>>,
-    /// By slug, then group id. Those of many repositories are in memory at once: without what [`Assembled::whole`] adds.
-    pub instances: Vec<Instance>,
-    /// Of each instance its repository, and its group there.
-    places: Vec<(usize, usize)>,
-    /// The groups last looked up: repository, block, groups.
-    looked_up: RefCell<Option<(usize, usize, Vec<GroupEvidence>)>>,
+    /// By slug, then group id.
+    pub instances: Vec<Rated>,
     template: Template,
     settings: &'a PromptSettings,
     passes_code_on: bool,
@@ -84,16 +78,15 @@ impl<'a> Assembled<'a> {
         let mut repositories: Vec<_> = dataset.repositories.iter().map(repository).collect();
         repositories.sort_by_key(|repository| &repository.record.pinned.slug);
         refuse_twins(&repositories)?;
-        let (mut instances, mut places) = (Vec::new(), Vec::new());
-        for (number, repository) in repositories.iter_mut().enumerate() {
+        let mut instances = Vec::new();
+        for repository in &mut repositories {
             let mut before: Option<String> = None;
-            for (at, group) in repository.record.groups.iter().enumerate() {
+            for group in repository.record.groups.iter() {
                 let group = group?;
                 check_order(before.as_deref(), &group)?;
                 repository.sums.add(&group);
                 if repository.publishes(&group.instance_id) {
-                    instances.push(outline(repository.instance(&group)?));
-                    places.push((number, at));
+                    instances.push(Rated::from(&repository.instance(&group)?));
                     let functions = group.traced.iter().flat_map(|traced| &traced.functions);
                     repository.sums.called += functions.filter(|one| one.is_called()).count();
                 }
@@ -101,14 +94,13 @@ impl<'a> Assembled<'a> {
             }
         }
         rate(&mut instances, &dataset.config.tier, dataset.config.dataset.hard_per_axis);
-        for (instance, (repository, _)) in instances.iter().zip(&places) {
-            repositories[*repository].sums.counts.publish(instance);
+        for repository in &mut repositories {
+            let own = instances.iter().filter(|one| one.slug == repository.record.pinned.slug);
+            own.for_each(|one| repository.sums.counts.publish(one.tier));
         }
         Ok(Assembled {
             repositories,
             instances,
-            places,
-            looked_up: RefCell::default(),
             template: Template::built_in()?,
             settings: &dataset.config.prompt,
             passes_code_on: dataset.passes_code_on,
@@ -116,30 +108,17 @@ impl<'a> Assembled<'a> {
         })
     }
 
-    /// An instance with all of its columns. Neighbours that are asked for one after the other are looked up together.
-    ///
-    /// # Errors
-    /// When its records contradict each other, or the template does not fit it.
-    pub fn whole(&self, at: usize) -> Result<Instance> {
-        let (repository, group) = self.places[at];
-        let (block, place) = Packed::<GroupEvidence>::place(group);
-        let mut looked_up = self.looked_up.borrow_mut();
-        let found = looked_up.take().filter(|(of, number, _)| (*of, *number) == (repository, block));
-        let found = match found {
-            Some(found) => found,
-            None => (repository, block, self.repositories[repository].record.groups.block(block)?),
-        };
-        let (.., groups) = looked_up.insert(found);
-        self.whole_of(at, &groups[place])
-    }
-
     /// An instance with all of its columns, made of its group.
     ///
     /// # Errors
-    /// As for [`Assembled::whole`].
-    pub fn whole_of(&self, at: usize, group: &GroupEvidence) -> Result<Instance> {
-        let (rated, (repository, _)) = (&self.instances[at], self.places[at]);
-        let instance = self.repositories[repository].instance(group)?;
+    /// When its records contradict each other, or the template does not fit it.
+    pub(super) fn whole(
+        &self,
+        repository: &Repository<'_>,
+        group: &GroupEvidence,
+        rated: &Rated,
+    ) -> Result<Instance> {
+        let instance = repository.instance(group)?;
         let mut instance = Instance { tier: rated.tier, hard_axes: rated.hard_axes.clone(), ..instance };
         instance.prompt =
             instance.family.prompt(&self.template, self.settings, &BTreeSet::new(), &instance)?;
@@ -147,6 +126,25 @@ impl<'a> Assembled<'a> {
             instance.test_source = None;
         }
         Ok(instance)
+    }
+
+    /// All instances with all of their columns.
+    ///
+    /// # Errors
+    /// As for [`Assembled::whole`].
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> Result<Vec<Instance>> {
+        let groups =
+            self.repositories.iter().flat_map(|one| one.record.groups.iter().map(move |group| (one, group)));
+        let mut rated = self.instances.iter().peekable();
+        let mut all = Vec::new();
+        for (repository, group) in groups {
+            let group = group?;
+            if let Some(rated) = rated.next_if(|next| next.instance_id == group.instance_id) {
+                all.push(self.whole(repository, &group, rated)?);
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -182,21 +180,6 @@ impl Repository<'_> {
     fn instance(&self, group: &GroupEvidence) -> Result<Instance> {
         let witness = self.witnesses.get(&group.instance_id).map(|witness| witness.columns.clone());
         Ok(Instance { witness: witness.unwrap_or_default(), ..instance(self, group)? })
-    }
-}
-
-/// The instance without its long lists and texts; of the files that it imports the number stays, which subsets ask for.
-fn outline(instance: Instance) -> Instance {
-    Instance {
-        import_files: vec![String::new(); instance.import_files.len()],
-        worlds: Vec::new(),
-        data_files: Vec::new(),
-        case_ids: Vec::new(),
-        expected: Vec::new(),
-        fail_to_pass: Vec::new(),
-        files: Vec::new(),
-        test_source: None,
-        ..instance
     }
 }
 
@@ -436,20 +419,4 @@ pub fn worlds(attempts: &[AttemptFacts]) -> Vec<String> {
 
 fn count(size: usize) -> u32 {
     u32::try_from(size).unwrap_or(u32::MAX)
-}
-
-/// Sets tiers and hard axes, which follow from all instances together.
-pub(crate) fn rate(instances: &mut [Instance], bounds: &TierBounds, hard_per_axis: u32) {
-    let set: Vec<_> = instances.iter().map(|one| (&one.instance_id, difficulty(one))).collect();
-    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), bounds);
-    let hard_axes = top_subset(&set, top_size(hard_per_axis, set.len()));
-    for ((instance, tier), axes) in instances.iter_mut().zip(tiers).zip(hard_axes) {
-        instance.tier = tier;
-        instance.hard_axes = axes;
-    }
-}
-
-/// The place of an instance on the difficulty axes.
-pub fn difficulty(instance: &Instance) -> Difficulty {
-    Difficulty { trace_length: instance.trace_length, unique_files: u64::from(instance.unique_files) }
 }

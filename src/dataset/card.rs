@@ -11,7 +11,9 @@ use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value
 
 use super::dictionary;
 use super::manifest::Manifest;
+use super::rated::Rated;
 use crate::error::{Error, Result};
+use crate::record::entry::PYTEST;
 use crate::record::environment;
 use crate::record::flag;
 use crate::record::instance::Instance;
@@ -54,7 +56,7 @@ const KNOWN_LICENSES: [&str; 16] = [
 ///
 /// # Errors
 /// When the template does not fit, which is a bug.
-pub fn render(manifest: &Manifest, instances: &[Instance], first: Option<&Instance>) -> Result<String> {
+pub fn render(manifest: &Manifest, instances: &[Rated], first: Option<&Instance>) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
     environment.set_formatter(write_escaped);
@@ -72,7 +74,7 @@ pub fn render(manifest: &Manifest, instances: &[Instance], first: Option<&Instan
         causes => causes(manifest),
         flags => flags(instances),
         example => first.map(example).transpose()?.map(Value::from_safe_string),
-        has_commands => instances.iter().any(|one| !one.is_test()),
+        has_commands => instances.iter().any(|one| one.kind != PYTEST),
         dictionary => dictionary(),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows.get(*table).is_some_and(|rows| *rows > 0)).collect::<Vec<_>>(),
     };
@@ -135,7 +137,7 @@ fn causes(manifest: &Manifest) -> Vec<(String, String, usize)> {
 }
 
 /// Flags of the instances with what they mean and how many have them.
-fn flags(instances: &[Instance]) -> Vec<(String, String, usize)> {
+fn flags(instances: &[Rated]) -> Vec<(String, String, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for name in instances.iter().flat_map(|one| &one.flags) {
         *counts.entry(name).or_default() += 1;
@@ -197,7 +199,7 @@ fn yaml_text(text: &str) -> String {
 
 /// The license of the dataset: where its instances share one the hub's own name for it, or `other` with the SPDX expression
 /// as name; `unknown` where none is known.
-fn license(instances: &[Instance]) -> (Option<String>, Option<String>) {
+fn license(instances: &[Rated]) -> (Option<String>, Option<String>) {
     let licenses: BTreeSet<Option<&str>> = instances.iter().map(|one| one.license.as_deref()).collect();
     let other = |name: &str| (Some("other".to_owned()), Some(yaml_text(name)));
     match licenses.into_iter().collect::<Vec<_>>()[..] {
@@ -233,8 +235,7 @@ mod tests {
     fn card_of(input: &super::super::DatasetInput<'_>) -> String {
         let assembled = Assembled::new(input).unwrap();
         let manifest = super::super::describe::manifest(input, &assembled).unwrap();
-        let first = (!assembled.instances.is_empty()).then(|| assembled.whole(0).unwrap());
-        render(&manifest, &assembled.instances, first.as_ref()).unwrap()
+        render(&manifest, &assembled.instances, assembled.all().unwrap().first()).unwrap()
     }
 
     fn card(made_up: &MadeUp) -> String {
@@ -259,9 +260,8 @@ mod tests {
         let mut assembled = Assembled::new(&input).unwrap();
         let mut manifest = super::super::describe::manifest(&input, &assembled).unwrap();
         manifest.trees.insert(crate::record::id::RepoSlug::new("made/up0").unwrap(), String::new());
-        let said = |instances: &[Instance]| {
-            render(&manifest, instances, None).unwrap().contains("`-e <name>=<value>`")
-        };
+        let said =
+            |instances: &[Rated]| render(&manifest, instances, None).unwrap().contains("`-e <name>=<value>`");
         assert!(!said(&assembled.instances));
         assembled.instances[0].kind = "script".to_owned();
         assert!(said(&assembled.instances));
@@ -342,7 +342,7 @@ mod tests {
                 "{cause}: {card}"
             );
         }
-        let mut one = assembled.whole(0).unwrap();
+        let mut one = assembled.instances[0].clone();
         one.flags = ["own-rule", "starts-threads"].map(str::to_owned).into();
         let expected = [("own-rule", "given by a rule"), ("starts-threads", flag::meaning("starts-threads"))];
         let expected = expected.map(|(name, meaning)| (name.to_owned(), meaning.to_owned(), 1));

@@ -13,17 +13,16 @@ use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
 use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
+use super::rated::rate;
 use super::schema::{ColumnOf, borrowed, number, real, text, texts};
 use super::write::{self, table, text as write_text};
 use super::{DatasetInput, subsets};
 use crate::error::{Error, Result};
 use crate::family::codetaste::score::Side;
 use crate::family::codetaste::submission::authors_id;
-use crate::family::tier::{Difficulty, tiers, top_size, top_subset};
 use crate::record::codetaste::{Counts, PYTEST, PairRow, PublishedPair, SuiteRun, suite_of};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
-use crate::record::limits::TierBounds;
 
 pub(crate) use hidden::{HiddenPair, write as hidden};
 
@@ -274,23 +273,8 @@ fn rows(
         Some(instance(repository, contribution.codetaste.as_ref()?))
     };
     let mut rows: Vec<CodetasteInstance> = repositories.iter().filter_map(of).collect();
-    set_difficulty(&mut rows, &dataset.config.tier, dataset.config.dataset.hard_per_axis);
+    rate(&mut rows, &dataset.config.tier, dataset.config.dataset.hard_per_axis);
     rows
-}
-
-/// Sets tiers, and the axes on which instances are among the hardest, by their ranks among these.
-pub(crate) fn set_difficulty(rows: &mut [CodetasteInstance], bounds: &TierBounds, hard_per_axis: u32) {
-    let difficulty = |row: &CodetasteInstance| Difficulty {
-        trace_length: row.lines_added + row.lines_removed,
-        unique_files: row.files_changed,
-    };
-    let set: Vec<_> = rows.iter().map(|row| (&row.head.instance_id, difficulty(row))).collect();
-    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), bounds);
-    let axes = top_subset(&set, top_size(hard_per_axis, set.len()));
-    for ((row, tier), axes) in rows.iter_mut().zip(tiers).zip(axes) {
-        row.tier = tier;
-        row.hard_axes = axes.into_iter().map(|axis| axis_name(axis).to_owned()).collect();
-    }
 }
 
 fn instance(repository: &Repository<'_>, pair: &PublishedPair) -> CodetasteInstance {
@@ -368,8 +352,7 @@ pub(super) fn tables(
     let rows = rows(dataset, &both);
     let place = crate::beneath::Folder::open(folder)?;
     write::instances(&place, "instances", rows.iter().cloned().map(Ok))?;
-    let whole = |at: usize| Ok(rows[at].clone());
-    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&rows, &whole))?;
+    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, &rows)?;
     let mut all: Vec<&PairRow> = dataset.pairs.iter().collect();
     all.sort_by(|one, other| one.slug.cmp(&other.slug));
     table(folder, "pairs", pairs(), all)?;
@@ -380,8 +363,7 @@ pub(super) fn tables(
     table(folder, "suite_runs", suite_runs(), runs)?;
     for repository in &mut assembled.repositories {
         for row in rows.iter().filter(|row| row.head.slug == repository.record.pinned.slug) {
-            repository.sums.counts.published += 1;
-            *repository.sums.counts.tiers.entry(row.tier.as_str().to_owned()).or_default() += 1;
+            repository.sums.counts.publish(row.tier);
         }
     }
     Ok(rows)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::evidence::GroupEvidence;
-use crate::record::instance::Instance;
+use crate::record::instance::Tier;
 
 /// Numbers of one repository, or of several together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,10 +35,10 @@ impl Counts {
         }
     }
 
-    /// Counts a published instance.
-    pub fn publish(&mut self, instance: &Instance) {
+    /// Counts a published instance of this tier.
+    pub fn publish(&mut self, tier: Tier) {
         self.published += 1;
-        *self.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
+        *self.tiers.entry(tier.as_str().to_owned()).or_default() += 1;
     }
 }
 

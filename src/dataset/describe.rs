@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::assemble::{Assembled, Repository, difficulty};
+use super::assemble::{Assembled, Repository};
 use super::counts::{self, Counts};
 use super::manifest::{
     AllCounts, DimensionWords, EnvironmentSummary, FlakeBound, HardSubset, Manifest, Normalized, Prompt,
     SourceSummary, SubsetSummary, Tiers, Tool, Worlds,
 };
 use super::private::Private;
+use super::rated::{Rate, Rated};
 use super::{DatasetInput, FORMAT_VERSION};
 use crate::attempt::capabilities::Capabilities;
 use crate::attempt::{normalize, world};
@@ -20,7 +21,7 @@ use crate::family::gistify::prompt::Template;
 use crate::family::tier::{AXES, flake_bound, top, top_size};
 use crate::record::host::HostFacts;
 use crate::record::id::{Name, RepoSlug};
-use crate::record::instance::{Axis, Instance};
+use crate::record::instance::Axis;
 use crate::record::limits::TierBounds;
 use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
@@ -200,7 +201,7 @@ fn bound(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> FlakeBound {
 }
 
 /// What so many attempts, and those of the instances, say.
-pub(crate) fn flake_bounds(required: u32, instances: &[Instance]) -> FlakeBound {
+pub(crate) fn flake_bounds(required: u32, instances: &[Rated]) -> FlakeBound {
     FlakeBound {
         required_attempts: required,
         required_bound: flake_bound(required),
@@ -210,9 +211,9 @@ pub(crate) fn flake_bounds(required: u32, instances: &[Instance]) -> FlakeBound 
 }
 
 /// The top subset of instances that are rated, of which so many are asked for on each axis.
-pub(crate) fn hard_subset(instances: &[Instance], asked: u32) -> HardSubset {
+pub(crate) fn hard_subset(instances: &[Rated], asked: u32) -> HardSubset {
     let per_axis = top_size(asked, instances.len());
-    let set: Vec<_> = instances.iter().map(|one| (&one.instance_id, difficulty(one))).collect();
+    let set: Vec<_> = instances.iter().map(|one| (&one.instance_id, one.difficulty())).collect();
     let ids = |axis: Axis| {
         let hardest = top(&set, axis, per_axis);
         (axis.as_str().to_owned(), hardest.into_iter().map(|at| set[at].0.to_string()).collect())

@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::Dataset;
 use crate::error::Result;
-use crate::record::entry::ENTRIES;
+use crate::record::entry::{ENTRIES, pytest_line};
 use crate::record::family::Unit;
 use crate::record::flag;
 use crate::record::verdict::Evidence;
 use crate::terminal::one_line;
-use crate::text::{count, shell_quote};
+use crate::text::count;
 
 /// A group of a dataset with its verdict.
 #[derive(Debug, Clone, Serialize)]
@@ -277,7 +277,7 @@ impl FoundGroup {
                 && evidence.command.starts_with("gistmill replay ")
                 && evidence.command.contains(" --world base ")
             {
-                lines.push(format!("  without gistmill: python -m pytest {}", shell_quote(&self.group_id)));
+                lines.push(format!("  without gistmill: {}", pytest_line(&[&self.group_id])));
             }
         }
         lines

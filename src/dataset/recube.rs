@@ -10,6 +10,7 @@ use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
 use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
+use super::rated::{Rate, rate};
 use super::schema::{ColumnOf, borrowed, flag, number, numbers, real, text, texts};
 use super::write::{self, InstanceRow, table, text as write_text};
 use super::{DatasetInput, subsets};
@@ -17,11 +18,10 @@ use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::family::WORKDIR;
 use crate::family::recube::prompt;
-use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
-use crate::record::entry::EntryCommand;
+use crate::family::tier::{Difficulty, flake_bound};
+use crate::record::entry::pytest_line;
 use crate::record::id::{InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
-use crate::record::limits::TierBounds;
 use crate::record::recube::{InstanceCase, Kind, PublishedTarget, TargetCause, TargetRow, Way};
 use crate::record::trace::FunctionCalls;
 use crate::subset::{Measure, Member};
@@ -469,27 +469,15 @@ fn rows(
     rows
 }
 
-/// Sets tiers and axes, which follow from all instances together.
-pub(crate) fn rate(rows: &mut [RecubeInstance], bounds: &TierBounds, hard_per_axis: u32) {
-    let difficulty = |row: &RecubeInstance| Difficulty {
-        trace_length: row.target_statements,
-        unique_files: row.caller_files,
-    };
-    let set: Vec<_> = rows.iter().map(|row| (&row.head.instance_id, difficulty(row))).collect();
-    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), bounds);
-    let axes = top_subset(&set, top_size(hard_per_axis, set.len()));
-    for ((row, tier), axes) in rows.iter_mut().zip(tiers).zip(axes) {
-        row.tier = tier;
-        row.hard_axes = axes.into_iter().map(|axis| axis_name(axis).to_owned()).collect();
+impl Rate for RecubeInstance {
+    fn difficulty(&self) -> Difficulty {
+        Difficulty { trace_length: self.target_statements, unique_files: self.caller_files }
     }
-}
 
-/// The command that runs these groups.
-pub(crate) fn command(groups: &[&str]) -> String {
-    let words = groups.iter().map(|group| EntryCommand::Pytest { node: (*group).to_owned() }.words());
-    let nodes: Vec<String> =
-        words.filter_map(|words| words.last().map(|node| crate::text::shell_quote(node))).collect();
-    format!("python -m pytest {}", nodes.join(" "))
+    fn set(&mut self, tier: Tier, hard_axes: Vec<Axis>) {
+        self.tier = tier;
+        self.hard_axes = hard_axes.into_iter().map(|axis| axis_name(axis).to_owned()).collect();
+    }
 }
 
 fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_on: bool) -> RecubeInstance {
@@ -501,7 +489,7 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
     groups.dedup();
     let measured = target.measured.clone();
     RecubeInstance {
-        entry_command: command(&groups),
+        entry_command: pytest_line(&groups),
         prompt: prompt(head.slug.as_str(), &target.file, WORKDIR),
         environment: format!("environments/{}", head.slug.file_name()),
         head,
@@ -571,8 +559,7 @@ pub(super) fn tables(
         || contributions.iter().filter_map(|one| Some((&one.evidence.pinned.slug, one.recube.as_ref()?)));
     let published = || records().flat_map(|(_, recube)| &recube.published);
     write::instances(&Folder::open(folder)?, "instances", rows.iter().cloned().map(Ok))?;
-    let whole = |at: usize| Ok(rows[at].clone());
-    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&rows, &whole))?;
+    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, &rows)?;
     let all = records().flat_map(|(slug, recube)| recube.targets.iter().map(move |row| Of { slug, row }));
     table(folder, "targets", targets(), all)?;
     let cases = published().flat_map(|target| target.cases.iter().map(move |case| CaseOf { target, case }));
@@ -586,8 +573,7 @@ pub(super) fn tables(
     }
     for repository in &mut assembled.repositories {
         for row in rows.iter().filter(|row| row.head.slug == repository.record.pinned.slug) {
-            repository.sums.counts.published += 1;
-            *repository.sums.counts.tiers.entry(row.tier.as_str().to_owned()).or_default() += 1;
+            repository.sums.counts.publish(row.tier);
         }
     }
     Ok(rows)

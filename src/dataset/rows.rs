@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::private::Private;
+use super::rated::Rated;
 use crate::record::collected::Case;
 use crate::record::duration::median;
 use crate::record::evidence::{AttemptFacts, GroupEvidence};
-use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Method};
 use crate::record::trace::{FunctionCalls, Traced};
 use crate::record::variant::Variant;
@@ -18,7 +18,7 @@ use crate::record::world::World;
 #[derive(Debug)]
 pub struct GroupRow<'a> {
     pub record: Rc<GroupEvidence>,
-    pub instance: Option<&'a Instance>,
+    pub instance: Option<&'a Rated>,
     /// Whether it is an instance, or judges one.
     pub is_used: bool,
     pub cause: Option<String>,
@@ -44,7 +44,7 @@ impl<'a> GroupRow<'a> {
     /// known.
     pub fn new(
         record: &Rc<GroupEvidence>,
-        (instance, is_used): (Option<&'a Instance>, bool),
+        (instance, is_used): (Option<&'a Rated>, bool),
         variants: Option<&[Variant]>,
         private: &Private,
     ) -> Self {
@@ -95,7 +95,7 @@ fn median_duration(attempts: &[AttemptFacts], method: Method) -> Option<f64> {
 #[derive(Debug)]
 pub struct CaseRow<'a> {
     pub record: Rc<GroupEvidence>,
-    pub instance: Option<&'a Instance>,
+    pub instance: Option<&'a Rated>,
     case: usize,
     golden: Option<usize>,
     /// JSON text of what a kept command showed beside its output.
@@ -134,14 +134,14 @@ impl AttemptRow {
 /// A row of `traces`.
 #[derive(Debug)]
 pub struct TraceRow<'a> {
-    pub instance: &'a Instance,
+    pub instance: &'a Rated,
     pub function: FunctionCalls,
 }
 
 /// Rows of `cases` of one group.
 pub fn cases<'a>(
     record: &Rc<GroupEvidence>,
-    instance: Option<&'a Instance>,
+    instance: Option<&'a Rated>,
 ) -> impl Iterator<Item = CaseRow<'a>> {
     let results = record.golden.iter().enumerate();
     let golden: BTreeMap<&str, usize> = results.map(|(at, result)| (result.case_id.as_str(), at)).collect();
@@ -172,7 +172,7 @@ pub fn attempts(record: &Rc<GroupEvidence>) -> impl Iterator<Item = AttemptRow> 
 /// Rows of `traces` of one group, whose trace names these functions: none where it is not published.
 pub fn traces(
     mut functions: Vec<FunctionCalls>,
-    instance: Option<&Instance>,
+    instance: Option<&Rated>,
 ) -> impl Iterator<Item = TraceRow<'_>> {
     functions.retain(FunctionCalls::is_called);
     functions.sort_by_key(|function| function.order);

@@ -131,8 +131,8 @@ pub(crate) fn borrowed(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
 
-fn axes(instance: &Instance) -> Vec<&'static str> {
-    instance.hard_axes.iter().map(|axis: &Axis| axis.as_str()).collect()
+fn axes(hard_axes: &[Axis]) -> Vec<&'static str> {
+    hard_axes.iter().map(|axis: &Axis| axis.as_str()).collect()
 }
 
 /// Columns of `instances`; the keys of `instances.jsonl` are the fields of [`Instance`] in the same order.
@@ -175,7 +175,7 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         texts("files", |row| Some(borrowed(&row.files))),
         flag("trace_stable", |row| Some(row.trace_stable)),
         text("tier", |row| Some(row.tier.as_str())),
-        texts("hard_axes", |row| Some(axes(row))),
+        texts("hard_axes", |row| Some(axes(&row.hard_axes))),
         number("attempts", |row| Some(row.attempts.into())),
         real("flake_bound", |row| Some(row.flake_bound)),
         texts("worlds", |row| Some(borrowed(&row.worlds))),
@@ -244,7 +244,7 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         texts("unstable_functions", |row| row.traced(|traced| traced.unstable_functions().collect())),
         text("code_sha256", |row| row.record.traced.as_ref().map(|traced| traced.code_sha256.as_str())),
         text("tier", |row| row.instance.map(|instance| instance.tier.as_str())),
-        texts("hard_axes", |row| row.instance.map(axes)),
+        texts("hard_axes", |row| row.instance.map(|instance| axes(&instance.hard_axes))),
         real("duration_ms", |row| row.duration_ms),
         real("cold_ms", |row| row.cold_ms),
         text("kind", |row| Some(row.kind)),

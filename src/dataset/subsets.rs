@@ -10,19 +10,20 @@ use crate::subset::Subset;
 /// The folder of a dataset that holds them.
 pub const FOLDER: &str = "subsets";
 
-/// Writes the members of each subset into new files of `folder`, with all of their columns as `whole` gives them.
+/// Writes the members of each subset into new files of `folder`, with all of their columns.
 ///
 /// # Errors
 /// IO errors with the path.
-pub(crate) fn write<R: write::InstanceRow>(
+pub(crate) fn write<R: write::InstanceRow + Clone>(
     folder: &Path,
     subsets: &[Subset],
-    (instances, whole): (&[R], &dyn Fn(usize) -> Result<R>),
+    instances: &[R],
 ) -> Result<()> {
     fs_err::create_dir_all(folder)?;
     let folder = Folder::open(folder)?;
     for subset in subsets {
-        write::instances(&folder, subset.name.as_str(), subset.members(instances).into_iter().map(whole))?;
+        let members = subset.members(instances).into_iter().map(|at| Ok(instances[at].clone()));
+        write::instances(&folder, subset.name.as_str(), members)?;
     }
     Ok(())
 }

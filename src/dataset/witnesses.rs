@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::rated::all_of;
 use super::swap::{ENTRIES, Staging};
 use super::write::{self, text};
 use super::{Dataset, card, manifest, subsets};
@@ -51,7 +52,7 @@ struct Cause<'a> {
 /// IO errors with the path; the dataset is then as it was.
 pub fn add(dataset: &Dataset, witnesses: &BTreeMap<InstanceId, Witness>) -> Result<()> {
     let mut instances = dataset.instances()?;
-    let card = card::render(&dataset.manifest, &instances, instances.first())?;
+    let card = card::render(&dataset.manifest, &all_of(&instances), instances.first())?;
     for instance in &mut instances {
         if let Some(witness) = witnesses.get(&instance.instance_id) {
             instance.witness = witness.columns.clone();
@@ -70,7 +71,7 @@ pub fn add(dataset: &Dataset, witnesses: &BTreeMap<InstanceId, Witness>) -> Resu
         .read_if_there(Path::new(card::FILE), LARGEST_CARD)?
         .is_some_and(|text| text == card.as_bytes())
     {
-        text(&folder.join(card::FILE), &card::render(&manifest, &instances, instances.first())?)?;
+        text(&folder.join(card::FILE), &card::render(&manifest, &all_of(&instances), instances.first())?)?;
     }
     manifest.add_files(&folder)?;
     manifest.save(&folder)?;
@@ -134,11 +135,10 @@ fn copy_file(from: impl Read, mut to: impl Write, name: &Path) -> Result<()> {
 
 /// The instances and the subsets of them.
 fn instance_tables(dataset: &Dataset, folder: &Path, instances: &[Instance]) -> Result<()> {
-    let whole = |at: usize| Ok(instances[at].clone());
-    write::instances(&Folder::open(folder)?, "instances", (0..instances.len()).map(whole))?;
+    write::instances(&Folder::open(folder)?, "instances", instances.iter().cloned().map(Ok))?;
     let definitions: Vec<_> =
         dataset.manifest.subsets.values().map(|summary| summary.definition.clone()).collect();
-    subsets::write(&folder.join(subsets::FOLDER), &definitions, (instances, &whole))
+    subsets::write(&folder.join(subsets::FOLDER), &definitions, instances)
 }
 
 /// Writes the files of the witnesses, and the causes; nothing where there are none.

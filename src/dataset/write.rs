@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -10,15 +11,18 @@ use std::sync::PoisonError;
 use polars::io::parquet::write::BatchedWriter;
 use polars::prelude::*;
 
-use super::assemble::Assembled;
+use super::assemble::{Assembled, Repository};
 use super::private::Private;
+use super::rated::Rated;
 use super::rows::{self, GroupRow};
 use super::schema::{self, ColumnOf};
+use super::subsets::FOLDER;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
+use crate::record::evidence::GroupEvidence;
 use crate::record::family::Unit;
 use crate::record::instance::Instance;
-use crate::subset::Member;
+use crate::subset::{Member, Subset};
 
 /// A row of `instances`, in whichever family.
 pub(crate) trait InstanceRow: Member + serde::Serialize + Sized {
@@ -39,7 +43,11 @@ const ROW_GROUP: usize = 4_096;
 ///
 /// # Errors
 /// IO errors with the path; what contradicts itself.
-pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
+pub(super) fn tables(
+    folder: &Path,
+    assembled: &Assembled<'_>,
+    subsets: &[Subset],
+) -> Result<Option<Instance>> {
     let place = Folder::open(folder)?;
     let mut groups = TableFile::create(&place, "groups", schema::groups())?;
     let mut cases = TableFile::create(&place, "cases", schema::cases())?;
@@ -47,13 +55,11 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     // Another family writes these itself.
     let mut of_gistify = match assembled.family.unit() {
         Unit::Group => Some((
-            InstanceFiles::<Instance>::create(&place, "instances")?,
+            Published::create(&place, assembled, subsets)?,
             TableFile::create(&place, "traces", schema::traces())?,
         )),
         Unit::File | Unit::Pair => None,
     };
-    // They are in the order of the groups.
-    let mut written = 0;
     for repository in &assembled.repositories {
         let private = Private::of_repository(repository.record);
         for group in repository.record.groups.iter() {
@@ -61,12 +67,10 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
             // Long, and of one table alone.
             let functions = group.traced.as_mut().map(|traced| std::mem::take(&mut traced.functions));
             let group = Rc::new(group);
-            let next = assembled.instances.get(written);
-            let instance = next.filter(|next| next.instance_id == group.instance_id);
-            if let (Some((instances, _)), Some(_)) = (&mut of_gistify, instance) {
-                instances.push(assembled.whole_of(written, &group)?)?;
-                written += 1;
-            }
+            let instance = match &mut of_gistify {
+                Some((instances, _)) => instances.push(assembled, (repository, &group))?,
+                None => None,
+            };
             let used = (instance, repository.uses(&group.instance_id));
             groups.push(GroupRow::new(&group, used, repository.edited(&group.instance_id), &private))?;
             rows::cases(&group, instance).try_for_each(|row| cases.push(row))?;
@@ -76,16 +80,63 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
             }
         }
     }
-    if written < assembled.instances.len() {
-        return Err(Error::internal("an instance has no group in its place"));
-    }
-    if let Some((instances, traces)) = of_gistify {
-        instances.finish()?;
-        traces.finish()?;
-    }
+    let first = match of_gistify {
+        Some((instances, traces)) => {
+            traces.finish()?;
+            instances.finish(assembled)?
+        }
+        None => None,
+    };
     groups.finish()?;
     cases.finish()?;
-    attempts.finish()
+    attempts.finish()?;
+    Ok(first)
+}
+
+/// The files of instances and of their subsets, each with its members by their place among the instances.
+struct Published {
+    files: Vec<(InstanceFiles<Instance>, BTreeSet<usize>)>,
+    /// The instances are in the order of their groups: so many are written.
+    written: usize,
+    first: Option<Instance>,
+}
+
+impl Published {
+    fn create(place: &Folder, assembled: &Assembled<'_>, subsets: &[Subset]) -> Result<Self> {
+        place.make_folder(Path::new(FOLDER))?;
+        let all = ("instances".to_owned(), (0..assembled.instances.len()).collect());
+        let members = |subset: &Subset| subset.members(&assembled.instances).into_iter().collect();
+        let subsets = subsets.iter().map(|one| (format!("{FOLDER}/{}", one.name), members(one)));
+        let create = |(name, members): (String, _)| Ok((InstanceFiles::create(place, &name)?, members));
+        let files = std::iter::once(all).chain(subsets).map(create).collect::<Result<_>>()?;
+        Ok(Published { files, written: 0, first: None })
+    }
+
+    /// Writes the instance that a group is, if it is one.
+    fn push<'a>(
+        &mut self,
+        assembled: &'a Assembled<'_>,
+        (repository, group): (&Repository<'_>, &GroupEvidence),
+    ) -> Result<Option<&'a Rated>> {
+        let next = assembled.instances.get(self.written);
+        let Some(rated) = next.filter(|next| next.instance_id == group.instance_id) else { return Ok(None) };
+        let instance = assembled.whole(repository, group, rated)?;
+        for (files, _) in self.files.iter_mut().filter(|(_, members)| members.contains(&self.written)) {
+            files.push(instance.clone())?;
+        }
+        self.first.get_or_insert(instance);
+        self.written += 1;
+        Ok(Some(rated))
+    }
+
+    /// The first instance.
+    fn finish(self, assembled: &Assembled<'_>) -> Result<Option<Instance>> {
+        if self.written < assembled.instances.len() {
+            return Err(Error::internal("an instance has no group in its place"));
+        }
+        self.files.into_iter().try_for_each(|(files, _)| files.finish())?;
+        Ok(self.first)
+    }
 }
 
 /// A Parquet table that is written a row group at a time.

@@ -168,6 +168,11 @@ impl EntryCommand {
     }
 }
 
+/// The command that runs these tests; the whole suite without any.
+pub fn pytest_line(nodes: &[&str]) -> String {
+    ["python", "-m", "pytest"].iter().chain(nodes).map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ")
+}
+
 /// The kind of what is not an entry.
 pub const PYTEST: &str = "pytest";
 /// All kinds, that of tests first.

@@ -138,6 +138,10 @@ fn submissions_get_their_class_and_the_same_again() {
     for id in ["main", "parts", "classes", "settings", "tests", "difficulty"] {
         assert_ne!(table(id)["rows"][0], Value::Null, "{id}");
     }
+    let between = table("compared")["rows"].as_array().expect("is a list").clone();
+    let fidelity = |row: &&Value| row[2]["text"] == "fidelity" && row[3]["rate"] != 0.0;
+    let differs = between.iter().find(fidelity).expect("two runs differ");
+    assert!(differs[5]["value"].is_f64() && differs[6]["value"].as_f64() >= differs[5]["value"].as_f64());
     let pair = table("execution")["rows"][0].clone();
     let n = instances.len();
     assert_eq!(

@@ -1,10 +1,12 @@
 //! An instance as subsets see it, and as rows of tables.
 
-use super::{CodetasteInstance, instances};
+use super::{CodetasteInstance, axis_name, instances};
+use crate::dataset::rated::Rate;
 use crate::dataset::schema::ColumnOf;
 use crate::dataset::write::InstanceRow;
+use crate::family::tier::Difficulty;
 use crate::record::id::{InstanceId, RepoSlug};
-use crate::record::instance::Tier;
+use crate::record::instance::{Axis, Tier};
 use crate::subset::{Measure, Member};
 
 impl Member for CodetasteInstance {
@@ -65,5 +67,16 @@ impl Member for CodetasteInstance {
 impl InstanceRow for CodetasteInstance {
     fn columns() -> Vec<ColumnOf<Self>> {
         instances()
+    }
+}
+
+impl Rate for CodetasteInstance {
+    fn difficulty(&self) -> Difficulty {
+        Difficulty { trace_length: self.lines_added + self.lines_removed, unique_files: self.files_changed }
+    }
+
+    fn set(&mut self, tier: Tier, hard_axes: Vec<Axis>) {
+        self.tier = tier;
+        self.hard_axes = hard_axes.into_iter().map(|axis| axis_name(axis).to_owned()).collect();
     }
 }

@@ -19,6 +19,7 @@ use crate::family::codetaste::prompt::{Mode, Track, steps};
 use crate::family::codetaste::suite::{RUN, SET_UP};
 use crate::family::codetaste::view;
 use crate::record::codetaste::SuiteRun;
+use crate::record::entry::pytest_line;
 use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::outcome::Outcome;
@@ -201,7 +202,7 @@ impl Refactoring<'_> {
             instruction: suite.steps.first().map(instruction).unwrap_or_default(),
             mask: Patch::default(),
             gold: None,
-            command: "python -m pytest".to_owned(),
+            command: pytest_line(&[]),
             files: Vec::new(),
             measured: Measured {
                 demand: Demand {

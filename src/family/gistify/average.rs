@@ -25,6 +25,13 @@ pub struct Cases {
     pub total: u32,
 }
 
+impl Cases {
+    /// From 0 to 1. None of nothing.
+    pub fn rate(self) -> Option<f64> {
+        Ratio { part: self.passed, whole: self.total }.rate()
+    }
+}
+
 /// What one submission adds to the averages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -106,7 +113,7 @@ pub fn summarize<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Summary {
     let ran: Vec<Cases> = kept.iter().filter_map(|row| row.cases).filter(|cases| cases.total > 0).collect();
     let pass_rates = |least: u32| {
         let counted = ran.iter().filter(|cases| cases.passed >= least);
-        Mean::of(counted.map(|cases| f64::from(cases.passed) / f64::from(cases.total)).collect::<Vec<_>>())
+        Mean::of(counted.filter_map(|cases| cases.rate()).collect::<Vec<_>>())
     };
     let fidelity = Ratio { part: good.len() as u32, whole: kept.len() as u32 };
     Summary {

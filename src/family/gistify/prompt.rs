@@ -150,7 +150,7 @@ mod tests {
     use crate::testing::made_up::MadeUp;
 
     fn instance() -> Instance {
-        Assembled::new(&MadeUp::new(&[12]).input()).unwrap().whole(0).unwrap()
+        Assembled::new(&MadeUp::new(&[12]).input()).unwrap().all().unwrap().remove(0)
     }
 
     fn render(template: &Template, settings: PromptSettings) -> String {

@@ -1,6 +1,8 @@
 //! The tables of the Gistify paper over the runs that were scored together, and what it does not have. What a run says
 //! of itself (framework, model, setting, tool calls) decides which cell it is in; none of it is scored.
 
+mod compared;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -9,6 +11,7 @@ use serde_json::Value;
 use crate::family::gistify::{ErrorClass, Row, Summary, summarize, weighted_baseline};
 use crate::record::instance::Axis;
 use crate::referee::scored::Scored;
+use crate::score::paired::kendall;
 use crate::score::{Mean, mcnemar, mean_of_means, pearson, pearson_of_deciles, quartiles, spearman};
 
 /// What stands in a table.
@@ -23,7 +26,7 @@ pub(crate) enum Cell {
         rate: Option<f64>,
         n: u32,
     },
-    /// Wilson's interval at 95 %.
+    /// An interval at 95 %: Wilson's of a share, or as the table says.
     Interval {
         low: f64,
         high: f64,
@@ -135,6 +138,8 @@ pub(crate) fn tables(runs: &[Run<'_>]) -> Vec<Table> {
         hard(runs),
         agreement(runs),
         execution_pairs(runs),
+        compared::compared(runs),
+        compared::repeats(runs),
         sizes(runs),
     ];
     all.into_iter().filter(|table| !table.rows.is_empty()).map(Table::without_empty_columns).collect()
@@ -358,7 +363,7 @@ fn difficulty(runs: &[Run<'_>]) -> Table {
                 .collect();
             let pairs: Vec<(f64, f64)> =
                 points.iter().map(|(at, right)| (*at, f64::from(u8::from(*right)))).collect();
-            let found = spearman(&pairs);
+            let (found, tau) = (spearman(&pairs), kendall(&pairs));
             for bin in quartiles(&points) {
                 rows.push(vec![
                     text(&model),
@@ -372,6 +377,8 @@ fn difficulty(runs: &[Run<'_>]) -> Table {
                     interval(bin.interval),
                     number(found.map(|it| it.r)),
                     number(found.map(|it| it.p)),
+                    number(tau.map(|it| it.r)),
+                    number(tau.map(|it| it.p)),
                 ]);
             }
         }
@@ -379,9 +386,9 @@ fn difficulty(runs: &[Run<'_>]) -> Table {
     Table {
         id: "difficulty",
         title: "Fidelity and difficulty",
-        note: "The paper's figure 2a: quartiles of each axis, with Wilson's interval at 95 %; Spearman's ρ over the single \
-               submissions, and its p.",
-        columns: names(&["model", "axis", "quarter", "fidelity", "95 %", "ρ", "p"]),
+        note: "The paper's figure 2a: quartiles of each axis, with Wilson's interval at 95 %; Spearman's ρ and Kendall's τ \
+               (b) over the single submissions, each with its p.",
+        columns: names(&["model", "axis", "quarter", "fidelity", "95 %", "ρ", "p", "τ", "p of τ"]),
         rows,
     }
 }

@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::groups::{Groups, parts, text};
 use super::{Compared, is_older, read, row_of};
 use crate::beneath::Folder;
-use crate::dataset::assemble::{rate, version};
+use crate::dataset::assemble::version;
 use crate::dataset::manifest::{EnvironmentSummary, Manifest};
+use crate::dataset::rated::{all_of, rate};
 use crate::dataset::{Dataset, trees, witnesses};
 use crate::error::Result;
 use crate::family::gistify::prompt::Template;
@@ -34,7 +35,7 @@ pub(super) fn compare(
     instances: &[Instance],
 ) -> Result<()> {
     let manifest = &dataset.manifest;
-    let mut rated = instances.to_vec();
+    let mut rated = all_of(instances);
     let bounds = TierBounds { medium: manifest.tiers.medium_from, hard: manifest.tiers.hard_from };
     rate(&mut rated, &bounds, super::summary::hard_per_axis(manifest));
     let template = Template::built_in()?;

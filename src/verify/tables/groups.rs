@@ -337,7 +337,7 @@ impl Groups {
             }
         }
         for instance in instances {
-            counts.entry(instance.slug.to_string()).or_default().publish(instance);
+            counts.entry(instance.slug.to_string()).or_default().publish(instance.tier);
         }
         counts
     }

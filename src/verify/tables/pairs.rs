@@ -8,8 +8,9 @@ use super::derived::head_of;
 use super::groups;
 use super::summary::{differing, hard_per_axis, value};
 use super::{Compared, forms, read, row_of};
-use crate::dataset::codetaste::{CodetasteInstance, HiddenPair, set_difficulty};
+use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
 use crate::dataset::manifest::SubsetSummary;
+use crate::dataset::rated::rate;
 use crate::dataset::{Dataset, subsets};
 use crate::error::Result;
 use crate::family::codetaste::diff::changed;
@@ -113,7 +114,7 @@ fn derived(
         }
     }
     let bounds = TierBounds { medium: manifest.tiers.medium_from, hard: manifest.tiers.hard_from };
-    set_difficulty(&mut expected, &bounds, hard_per_axis(manifest));
+    rate(&mut expected, &bounds, hard_per_axis(manifest));
     for (said, expected) in instances.iter().zip(&expected) {
         let id = said.head.instance_id.as_str();
         found.rows_differ(INSTANCES, id, &row_of(said)?, &row_of(expected)?);

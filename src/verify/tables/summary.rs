@@ -10,6 +10,7 @@ use super::{Compared, is_older, read};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::SubsetSummary;
 use crate::dataset::manifest::{FILE, Manifest};
+use crate::dataset::rated::all_of;
 use crate::dataset::{Dataset, card, counts, describe, subsets, trees};
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
@@ -114,9 +115,9 @@ fn settings(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> 
     }
     let attempts = config["screen"]["attempts"].as_u64().and_then(|one| u32::try_from(one).ok());
     let attempts = attempts.unwrap_or(manifest.flake_bound.required_attempts);
-    let bound = describe::flake_bounds(attempts, instances);
+    let bound = describe::flake_bounds(attempts, &all_of(instances));
     differing(found, "flake_bound", &value(&manifest.flake_bound)?, &value(&bound)?);
-    let hard = describe::hard_subset(instances, hard_per_axis(manifest));
+    let hard = describe::hard_subset(&all_of(instances), hard_per_axis(manifest));
     differing(found, "hard_subset", &value(&manifest.hard_subset)?, &value(&hard)?);
     let Some(prompt) = &manifest.prompt else {
         found.is_not_verified("manifest.json: how prompts were made, which it does not say".to_owned());
@@ -166,8 +167,10 @@ fn card(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> Resu
     let Some(bytes) = read(found, card::FILE, folder.read(Path::new(card::FILE), LARGEST_CARD))? else {
         return Ok(());
     };
-    let (said, expected) =
-        (String::from_utf8_lossy(&bytes), card::render(&dataset.manifest, instances, instances.first())?);
+    let (said, expected) = (
+        String::from_utf8_lossy(&bytes),
+        card::render(&dataset.manifest, &all_of(instances), instances.first())?,
+    );
     let (front, body) = parts(&expected);
     let (said_front, said_body) = parts(&said);
     lines(found, "front matter", said_front, front);
