@@ -198,7 +198,7 @@ fn build_on(
         }
     }
     let key = key_of(repo);
-    once(&environments, &key, (repo, &env, progress), |folder| {
+    once(&environments, &key, (repo, &env), progress, |folder| {
         let inputs = making::inputs::Inputs {
             pinned,
             repo,
@@ -229,7 +229,7 @@ pub fn in_image(
         tools.base_image.as_ref().ok_or_else(|| Error::internal("scripts run a suite outside an image"))?;
     let bare = making::bare::Bare { pinned, repo, tools, image };
     let key = bare.key(STAGE_VERSION);
-    once(&cache.dir("environments")?, &key, (repo, &repo.env, progress), |folder| {
+    once(&cache.dir("environments")?, &key, (repo, &repo.env), progress, |folder| {
         let built = bare.make(&key, folder)?;
         finish(folder, &built)?;
         Ok(built)
@@ -240,7 +240,8 @@ pub fn in_image(
 fn once(
     environments: &Path,
     key: &str,
-    (repo, env, progress): (&config::Repo, &BTreeMap<String, String>, &dyn Fn(&str)),
+    (repo, env): (&config::Repo, &BTreeMap<String, String>),
+    progress: &dyn Fn(&str),
     make: impl FnOnce(&Path) -> Result<Built>,
 ) -> Result<Built> {
     let folder = environments.join(&key[..32]);

@@ -58,7 +58,7 @@ pub(super) fn of(
 }
 
 /// Keys of the pair that say what is installed, or what pytest is given.
-fn of_python<'a>(pair: &RawPair<'a>) -> Vec<(&'static str, usize)> {
+fn of_python(pair: &RawPair<'_>) -> Vec<(&'static str, usize)> {
     fn at<T: Clone>(field: &Field<T>) -> Option<usize> {
         field.clone().given().map(|given| given.at)
     }

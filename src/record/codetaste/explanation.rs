@@ -76,7 +76,7 @@ const SUBMISSION_FLAGS: [[&str; 4]; 8] = [
     ],
     [
         "unreached-additive",
-        "an additive pattern matches in new files alone that nothing imports",
+        "an additive pattern matches in new Python files alone that nothing imports",
         "Code that only satisfies a pattern is not a refactoring.",
         "Read the new files.",
     ],

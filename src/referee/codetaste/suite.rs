@@ -305,7 +305,7 @@ fn scripted_run(lab: &Lab, place: Place<'_>) -> Result<WholeRun> {
     loop {
         match script::run(lab, (place.scripts, place.limit)) {
             Ok(Shown { counts, why, duration_ms, is_late }) => {
-                return Ok(WholeRun { counts, why, duration_ms, is_late, ..WholeRun::default() });
+                return Ok(WholeRun { counts, duration_ms, why, is_late, ..WholeRun::default() });
             }
             Err(error) if error.fault() != Fault::Harness => return Err(error),
             Err(error) if tries == TRIES => return Ok(WholeRun::without_counts(error.to_string(), true)),
