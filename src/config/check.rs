@@ -10,7 +10,7 @@ mod prompt;
 mod recipe;
 mod recube;
 mod repo;
-mod run_tests;
+mod scripts;
 mod subset;
 mod url;
 

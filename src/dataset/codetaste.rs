@@ -409,8 +409,10 @@ pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[CodetasteInstance
             let _ = writeln!(columns, "| `{name}` | {meaning} |");
         }
     }
+    let is_python = rows.iter().any(|row| row.suite == PYTEST);
+    let python = if is_python { "- python\n- pytest\n" } else { "" };
     let card = format!(
-        "---\npretty_name: {name} {version}\ntags:\n- codetaste\n- code\n- refactoring\n- python\n- pytest\nconfigs:\n{configs}---\n\n\
+        "---\npretty_name: {name} {version}\ntags:\n- codetaste\n- code\n- refactoring\n{python}configs:\n{configs}---\n\n\
          # {name} {version}\n\n{} CodeTaste instances. An instance is a repository at the commit before a refactoring of its own \
          history: the task is to do the refactoring. The whole suite judges whether behaviour survived, patterns of code whether the \
          refactoring was done; `gistmill score <this directory> <folder of patches>` runs both. Patterns, the golden patch and the names of \

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::checker::Checker;
-use super::{Field, Located, Problems, duration, flag, pin, recube, repo, run_tests, whole32};
+use super::{Field, Located, Problems, duration, flag, pin, recube, repo, scripts, whole32};
 use crate::config::raw::{Raw, RawCodetaste, RawPair, RawRepo, Text};
 use crate::config::{Golden, Pair, Repo};
 use crate::document::{self, suggest};
@@ -111,7 +111,7 @@ fn one(
     let golden = golden(pair, place.as_deref(), checker);
     let base = base(pair, golden.as_ref(), place.as_deref(), checker);
     let texts = Texts::of(pair, checker);
-    let scripted = repo.map(|repo| run_tests::of(pair, repo, docker_base, checker));
+    let scripted = repo.map(|repo| scripts::of(pair, repo, docker_base, checker));
     let ((scripts, repo), golden, base) = (scripted?, golden?, base?);
     let slug = slug_of(&repo.slug, &base, pair, checker.problems)?;
     let Texts { description, open_description, patterns } = texts;
