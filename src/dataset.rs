@@ -29,6 +29,7 @@ pub(crate) mod describe;
 pub mod dictionary;
 pub(crate) mod hidden;
 pub(crate) mod images;
+pub(crate) mod json_schema;
 pub mod manifest;
 mod opened;
 pub mod private;

@@ -1,36 +1,40 @@
-//! `gistmill schema`: what editors check configurations and rule files with.
+//! `gistmill schema`: what editors check configurations and rule files with, and what readers of a dataset can rely on.
 
-use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 
 use crate::config;
-use crate::error::Result;
+use crate::dataset::json_schema::{TABLES, of_row};
+use crate::error::{Error, Result};
+use crate::record::family::Family;
 use crate::rules;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArguments {
-    /// What it describes
-    #[arg(value_enum)]
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// `repos.toml`
-    Config,
-    /// Rule files
-    Rules,
+    /// What it describes: `config` (repos.toml), `rules` (rule files), or a row of a table of a dataset
+    #[arg(value_parser = PossibleValuesParser::new(["config", "rules"].into_iter().chain(TABLES)))]
+    kind: String,
+    /// The family of the dataset whose table it is
+    #[arg(long, value_parser = PossibleValuesParser::new(Family::ALL.map(Family::as_str)), default_value = Family::Gistify.as_str())]
+    family: String,
 }
 
 /// Prints a JSON schema.
-#[expect(clippy::unnecessary_wraps, reason = "every command ends in this way")]
 pub(super) fn run(asked: &SchemaArguments) -> Result<u8> {
-    let text = match asked.kind {
-        Kind::Config => config::SCHEMA,
-        Kind::Rules => rules::SCHEMA,
+    let family = Family::ALL.into_iter().find(|one| one.as_str() == asked.family).unwrap_or_default();
+    let text = match asked.kind.as_str() {
+        "config" => config::SCHEMA.to_owned(),
+        "rules" => rules::SCHEMA.to_owned(),
+        table => format!("{:#}", of_row(family, table).ok_or_else(|| no_table(family, table))?),
     };
     terminal::say(text.trim_end_matches('\n'));
     Ok(0)
+}
+
+fn no_table(family: Family, table: &str) -> Error {
+    let own: Vec<&str> = TABLES.into_iter().filter(|table| of_row(family, table).is_some()).collect();
+    Error::usage(format!("datasets of the family {} have no table {table}", family.as_str()))
+        .with_hint(format!("they have {}", own.join(", ")))
 }
 
 #[cfg(test)]

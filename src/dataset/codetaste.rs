@@ -8,9 +8,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
+use super::json_schema::properties;
 use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
 use super::rated::rate;
@@ -174,6 +176,16 @@ fn suite_runs<'a>() -> Vec<ColumnOf<RunOf<'a>>> {
 /// What every column means; a test holds it against the columns that are written.
 pub const DICTIONARY: [(&str, &[Entry]); 3] =
     [("instances", INSTANCES), ("pairs", PAIRS), ("suite_runs", SUITE_RUNS)];
+
+/// Columns of a table with their types and meanings, as of [`super::json_schema`].
+pub(super) fn properties_of(table: &str) -> Option<Map<String, Value>> {
+    Some(match table {
+        "instances" => properties(&instances(), INSTANCES),
+        "pairs" => properties(&pairs(), PAIRS),
+        "suite_runs" => properties(&suite_runs(), SUITE_RUNS),
+        _ => return None,
+    })
+}
 
 const INSTANCES: &[Entry] = &[
     ("instance_id", "`<owner>__<name>.<base>-<digits>`: a function of repository, base and golden commit"),

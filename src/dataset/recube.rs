@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
+use super::json_schema::properties;
 use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
 use super::rated::{Rate, rate};
@@ -308,6 +310,18 @@ pub const DICTIONARY: [(&str, &[Entry]); 5] = [
     ("traces", TRACES),
     (CONTEXTS, CONTEXT),
 ];
+
+/// Columns of a table with their types and meanings, as of [`super::json_schema`].
+pub(super) fn properties_of(table: &str) -> Option<Map<String, Value>> {
+    Some(match table {
+        "instances" => properties(&instances(), INSTANCES),
+        "targets" => properties(&targets(), TARGETS),
+        "instance_cases" => properties(&instance_cases(), INSTANCE_CASES),
+        "traces" => properties(&traces(), TRACES),
+        CONTEXTS => properties(&contexts(), CONTEXT),
+        _ => return None,
+    })
+}
 
 const CONTEXT: &[Entry] = &[
     ("instance_id", "the instance"),

@@ -6,7 +6,7 @@
 use std::borrow::Borrow;
 
 use polars::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::rows::{AttemptRow, CaseRow, GroupRow, TraceRow};
 use crate::record::instance::{Axis, Instance};
@@ -48,6 +48,18 @@ pub(crate) fn kinds<R>(columns: &[ColumnOf<R>]) -> PolarsResult<Vec<(&'static st
 }
 
 impl<R> ColumnOf<R> {
+    /// The JSON schema of its cells, each of which may be null.
+    pub(crate) fn json_type(&self) -> Value {
+        match self.cells {
+            Cells::Text(_) => json!({ "type": ["string", "null"] }),
+            Cells::Real(_) => json!({ "type": ["number", "null"] }),
+            Cells::Flag(_) => json!({ "type": ["boolean", "null"] }),
+            Cells::Number(_) => json!({ "type": ["integer", "null"] }),
+            Cells::Texts(_) => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
+            Cells::Numbers(_) => json!({ "type": ["array", "null"], "items": { "type": "integer" } }),
+        }
+    }
+
     /// The cell of a row as JSON, as [`super::table::Table::value`] reads it.
     pub(crate) fn value(&self, row: &R) -> Value {
         match self.cells {

@@ -152,6 +152,17 @@ def letters(text):
     "shop/parts/loud.py": "from shop.stock import PRICES\n\nNAME = 'loud'\n\n\ndef say(text):\n    return text.upper(), PRICES\n",
     "shop/parts/english.py": "__all__ = ['HELLO']\nHELLO = 'hello'\n",
     "shop/parts/german.py": "__all__ = ['HELLO']\nHELLO = 'hallo'\n",
+    "tools/usage.py": "import sys\n\nsys.path.insert(0, '.')\n\nfrom shop.usage import usage\n\nprint(usage())\n",
+    "shop/usage.py": '''\
+"""Usage: shop
+    [what] \\\\ 'quoted'
+"""
+
+
+def usage():
+    first = __doc__.split()[0]
+    return f"{first} {__doc__.strip()}"
+''',
     "shop/speech.py": '''\
 import logging
 
@@ -229,6 +240,12 @@ def test_texts_that_a_command_prints_and_the_names_of_its_loggers_stay(start):
     assert made.text is not None, made.said["failures"]
     assert made.text.startswith('"""Says what it is."""\n') and '"""Speaks."""' in made.text
     assert 'getLogger("shop.speech")' in made.text, made.text
+
+
+def test_the_docstring_of_a_module_that_its_code_prints_is_there(start):
+    made = make(start, entry("script", path="tools/usage.py"))
+    assert made.text is not None, made.said["failures"]
+    assert "shop_usage_text = \"Usage: shop\\n    [what]" in made.text and "{shop_usage_text.strip()}" in made.text, made.text
 
 
 def test_a_way_that_only_the_tree_of_a_submission_makes_a_function_take_is_there(start):

@@ -43,11 +43,12 @@ class Closure:
         self.asked = (list(classes) + [function])[0]
         self.options = options
         self.lazy = any(one.source.has_future_annotations for one in program.modules)
+        main = test if self.asked is None else None
         self.finder = References(
             program, self.lazy, assigned, options.places, options.paths, test if options.named else None,
-            decisions.made,
+            decisions.made, main,
         )  # fmt: skip
-        self.planner = Planner(program, self.finder, options, decisions, test, test if self.asked is None else None)
+        self.planner = Planner(program, self.finder, options, decisions, test, main)
         self.pinned, self.looked_up = set(), set()
         self.needed = self._roots() | set(decisions.extra) | set(aliases)
         if decisions.made:

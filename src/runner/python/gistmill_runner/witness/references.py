@@ -39,7 +39,7 @@ class Reference:
     it), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value, `parts` is its name),
     "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), "attribute" (a text that
     names an attribute of a module), "by name" (what stands before and behind the name of a module, which is
-    imported by it; `parts` is what stands there instead), "origin" (a text that imports from modules), "called" (`__name__`), or "listed" (a name that such a text may import).
+    imported by it; `parts` is what stands there instead), "origin" (a text that imports from modules), "called" (`__name__`), "text" (`__doc__`), or "listed" (a name that such a text may import).
     `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in this `annotation`.
     """
 
@@ -97,13 +97,14 @@ class References:
     `begins`, where it is given, is the module that the witness begins in: in all others `__name__` is a reference.
     `lazy` says that annotations are not evaluated, `places` that `__file__` is a reference, `texts` that every text is one
     which names something of the tree by its path, or holds code that imports from the tree; `by_name` are modules that
-    are imported by name.
+    are imported by name; the docstring of `main` is that of the witness.
     """
 
-    def __init__(self, program, lazy, assigned, places=False, texts=False, begins=None, by_name=()):
+    def __init__(self, program, lazy, assigned, places=False, texts=False, begins=None, by_name=(), main=None):
         self.program = program
         self.by_name = frozenset(by_name)
         self.begins = begins
+        self.main = main
         self.places = places
         self.texts = texts
         self.lazy = lazy
@@ -193,6 +194,8 @@ class References:
             found.append(Reference(meaning, module, node, module.source.span(node), hidden, "name"))
         elif meaning == ("builtin", "__name__") and self.begins not in (None, module) and not is_key(module.source.parents[node]):
             found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "called"))
+        elif meaning == ("builtin", "__doc__") and module is not self.main and not is_key(module.source.parents[node]):
+            found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "text"))
         elif meaning == ("builtin", "__file__") and self.places and node.lineno not in module.protected:
             if "/" in module.source.path:
                 span = module.source.span(node)

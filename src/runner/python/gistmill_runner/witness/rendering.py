@@ -21,6 +21,11 @@ class Rendering:
         self.naming = naming
         self.own_name = submission
         self.imported = set()
+        # Names for the docstrings of modules whose code reads them.
+        self.texts = {}
+        for module in sorted({one.module.name for one in closure.references if one.kind == "text"}):
+            taken = set(self.final.values()).union(self.texts.values())
+            self.texts[module] = unused(module.replace(".", "_") + "_text", taken)
         self.edits = self._edits()
         texts = []
         first = [line for _, lines in closure.tops for line in lines if line.kind == "docstring"]
@@ -63,6 +68,9 @@ class Rendering:
             yield "%s = sys.modules[__name__]" % name
         if self.closure.finder.by_name:
             yield "%s = {}" % self.final[BY_NAME]
+        for module in self.closure.program.modules:
+            if module.name in self.texts:
+                yield "%s = %r" % (self.texts[module.name], module.source.documentation())
 
     def _other_name(self, line):
         """The name by which the rest of the witness knows a class that is defined under its own name."""
@@ -135,6 +143,8 @@ class Rendering:
             return "%s.Path(__file__).resolve().parent.joinpath(%s)%s" % (chosen, place, reads)
         if reference.kind == "called":
             return json.dumps(reference.module.name)
+        if reference.kind == "text":
+            return self.texts[reference.module.name]
         if reference.kind == "by name":
             return chosen + "[" if reference.parts == "[" else "]"
         if reference.kind == "dotted":

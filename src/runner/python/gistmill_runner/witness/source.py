@@ -61,6 +61,14 @@ class Source:
             elif token.type not in (tokenize.NL, tokenize.COMMENT):
                 before = None
 
+    def documentation(self):
+        """The docstring as this interpreter keeps it, or None."""
+        if ast.get_docstring(self.tree, clean=False) is None:
+            return None
+        known = {}
+        exec(compile(ast.Module(body=self.tree.body[:1], type_ignores=[]), self.path, "exec"), known)  # nothing but a text
+        return known["__doc__"]
+
     def _place(self, position):
         return self.starts[position[0] - 1] + position[1]
 
