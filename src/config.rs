@@ -19,7 +19,7 @@ use serde::Serialize;
 pub use crate::document::Problem;
 use crate::document::{self, Problems};
 use crate::error::{Error, Result};
-use crate::record::codetaste::Settings;
+use crate::record::codetaste::{Scripts, Settings};
 use crate::record::entry::Entry;
 use crate::record::family::Family;
 use crate::record::id::{CommitSha, Name, RepoSlug, sha256_hex};
@@ -178,6 +178,9 @@ pub struct Repo {
     /// The pair of commits of which this is the base, in the family `codetaste`.
     #[serde(skip)]
     pub pair: Option<Box<Pair>>,
+    /// Whether scripts run its suite in an image that holds its environment: nothing of Python is made then.
+    #[serde(skip)]
+    pub is_scripted: bool,
     /// What to install, where nothing is to be resolved: that of a dataset.
     #[serde(skip)]
     pub locked: Option<Locked>,
@@ -203,6 +206,8 @@ pub struct Pair {
     pub open_description: Option<String>,
     /// Files with patterns: name and text.
     pub patterns: Vec<(String, String)>,
+    /// What runs the suite in the place of pytest.
+    pub scripts: Scripts,
 }
 
 /// The refactoring of a pair.

@@ -198,12 +198,58 @@ fn build_on(
         }
     }
     let key = key_of(repo);
+    once(&environments, &key, (repo, &env), progress, |folder| {
+        let inputs = making::inputs::Inputs {
+            pinned,
+            repo,
+            env: env.clone(),
+            files,
+            project,
+            choice,
+            backend,
+            tools,
+            gate,
+            progress,
+        };
+        making::construction::construct(inputs, members, variables.notes, folder)
+    })
+}
+
+/// The tree of an environment that an image has, which nothing is installed into.
+///
+/// # Errors
+/// The machine's: no image, or one without Python; IO errors.
+pub fn in_image(
+    pinned: &Pinned,
+    repo: &config::Repo,
+    (cache, tools): (&Cache, &Tools),
+    progress: &dyn Fn(&str),
+) -> Result<Built> {
+    let image =
+        tools.base_image.as_ref().ok_or_else(|| Error::internal("scripts run a suite outside an image"))?;
+    let bare = making::bare::Bare { pinned, repo, tools, image };
+    let key = bare.key(STAGE_VERSION);
+    once(&cache.dir("environments")?, &key, (repo, &repo.env), progress, |folder| {
+        let built = bare.make(&key, folder)?;
+        finish(folder, &built)?;
+        Ok(built)
+    })
+}
+
+/// What an earlier run finished under this key, or what is made now.
+fn once(
+    environments: &Path,
+    key: &str,
+    (repo, env): (&config::Repo, &BTreeMap<String, String>),
+    progress: &dyn Fn(&str),
+    make: impl FnOnce(&Path) -> Result<Built>,
+) -> Result<Built> {
     let folder = environments.join(&key[..32]);
     // Two runs of gistmill never build one environment at the same time.
     let _lock = Lock::wait(&environments.join(format!("{}.lock", &key[..32])), || {
         progress("another build makes the same environment; waiting for it");
     })?;
-    if let Some(built) = finished(&folder, &env)? {
+    if let Some(built) = finished(&folder, env)? {
         store::mark_used(&folder);
         tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
         return Ok(built);
@@ -217,9 +263,7 @@ fn build_on(
         .mode(0o700)
         .create(&folder)
         .map_err(|error| Error::from(error).at(format!("cannot make {}", folder.display())))?;
-    let inputs =
-        making::inputs::Inputs { pinned, repo, env, files, project, choice, backend, tools, gate, progress };
-    making::construction::construct(inputs, members, variables.notes, &folder)
+    make(&folder)
 }
 
 /// Everything that decides what is built, but for what the package index says.

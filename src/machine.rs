@@ -230,6 +230,15 @@ impl Machine {
         Ok((Arc::new(backend), Some(name)))
     }
 
+    /// The variables that the base of a host sets; none where there is no base.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn variables(&self, host: &Host) -> Result<BTreeMap<String, String>> {
+        let Some((engine, base)) = &host.docker else { return Ok(BTreeMap::new()) };
+        engine.patiently(|| image::variables(engine, &base.id))
+    }
+
     /// Images that were used longest ago make room for those that are needed.
     fn keep_budget(&self, engine: &Engine, tag: &str, progress: &dyn Fn(&str)) -> Result<()> {
         let folder = self.cache.dir("images")?;

@@ -41,6 +41,12 @@ fn every_mistake_has_its_message_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("repos.toml");
     fs_err::write(folder.path().join("a-file"), "").unwrap();
+    for path in ["plain/run_tests", "empty/setup_shell.sh", "linked/run_tests"] {
+        fs_err::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+        fs_err::write(folder.path().join(path), "").unwrap();
+    }
+    fs_err::os::unix::fs::symlink("/etc/passwd", folder.path().join("linked/more")).unwrap();
+    fs_err::os::unix::fs::symlink("plain", folder.path().join("way")).unwrap();
     let configs = configs();
     assert!(configs.len() >= 25);
     let mut shown = String::new();

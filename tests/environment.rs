@@ -75,6 +75,7 @@ impl Bench {
             outside: None,
             pair: None,
             entries: gistmill::config::Entries::default(),
+            is_scripted: false,
             locked: None,
         };
         let gate = |candidate: &Candidate<'_>| {

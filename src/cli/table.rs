@@ -81,7 +81,9 @@ fn warning(line: &str, text: &mut Text) {
 fn warnings(record: &RepositoryEvidence, groups: &Groups) -> Vec<String> {
     let mut lines = record.built.warnings();
     lines.extend(source::secrets_warning(&record.pinned).ok().flatten());
-    lines.extend(groups.nothing_kept());
+    // Scripts that run a suite name no test.
+    let has_names = !record.collected.pytest.is_empty();
+    lines.extend(groups.nothing_kept().filter(|_| has_names));
     lines.extend(groups.not_traced());
     if !record.parity.differing.is_empty() {
         lines.push(format!(

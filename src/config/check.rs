@@ -9,6 +9,7 @@ mod pin;
 mod recipe;
 mod recube;
 mod repo;
+mod scripts;
 mod subset;
 mod url;
 

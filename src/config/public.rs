@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Config, Entries, Repo, SourceSpec};
 use crate::document::units;
+use crate::record::codetaste::sha256_of;
 use crate::record::entry::{Entry, Stdin};
 use crate::record::family::Family;
 use crate::redact::{REDACTED, is_secret_name, publish, publish_git_url};
@@ -78,6 +79,9 @@ fn repo(repo: &Repo) -> Value {
     }
     if let Some(pair) = &repo.pair {
         keys.insert("pair".to_owned(), json!({ "repo": pair.repo, "golden": pair.golden.name() }));
+        if repo.is_scripted {
+            keys.insert("run_tests".to_owned(), json!(format!("sha256:{}", sha256_of(&pair.scripts))));
+        }
     }
     if repo.entries != Entries::default() {
         keys.insert("entries".to_owned(), json!(repo.entries.mode));

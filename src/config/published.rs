@@ -63,7 +63,7 @@ pub(crate) fn from_published(
         Error::usage("the dataset's configuration cannot be used").with_detail(words.join("\n"))
     })?;
     if is_of_pairs {
-        config_of_pairs(&mut config, &published["codetaste"])?;
+        config_of_pairs(&mut config, published)?;
     }
     for repo in config.repos.iter_mut().filter(|repo| !places.contains_key(&repo.slug)) {
         if let SourceSpec::Git { anonymous, .. } = &mut repo.source {
@@ -73,10 +73,15 @@ pub(crate) fn from_published(
     bounded(config)
 }
 
-fn config_of_pairs(config: &mut Config, settings: &Value) -> Result<()> {
+fn config_of_pairs(config: &mut Config, published: &Value) -> Result<()> {
     config.dataset.family = Family::Codetaste;
-    config.codetaste = serde_json::from_value(settings.clone())
+    config.codetaste = serde_json::from_value(published["codetaste"].clone())
         .map_err(|error| Error::usage("the dataset's configuration has no [codetaste]").with_source(error))?;
+    let repos = published["repos"].as_array().into_iter().flatten();
+    let scripted: Vec<&Value> = repos.filter(|repo| repo["run_tests"].is_string()).collect();
+    for repo in &mut config.repos {
+        repo.is_scripted = scripted.iter().any(|one| one["slug"] == repo.slug.as_str());
+    }
     Ok(())
 }
 
@@ -92,6 +97,7 @@ fn bounded(mut config: Config) -> Result<Config> {
     let times = [
         ("case_timeout", config.screen.case_timeout, LONGEST_CASE),
         ("group_timeout", config.screen.group_timeout, LONGEST_GROUP),
+        ("suite_timeout", config.codetaste.suite_timeout, LONGEST_GROUP),
     ];
     if let Some((key, asked, most)) = times.into_iter().find(|(_, asked, most)| asked > most) {
         let [asked, most] = [asked, most].map(units::format_duration);
@@ -214,7 +220,7 @@ fn repository(
         return Err(Error::usage("the dataset's configuration has a repository that is not a table"));
     };
     // Tests from elsewhere are in the tree that a dataset has, and its tests are named one by one.
-    for key in ["pair", "tests_from", "tests_at"] {
+    for key in ["pair", "tests_from", "tests_at", "run_tests"] {
         table.remove(key);
     }
     // A place of the user's takes theirs: what they are is looked at before.

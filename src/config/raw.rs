@@ -447,6 +447,9 @@ section! {
         descriptions: Text,
         /// Files with patterns, relative to this file.
         patterns: TextOrTexts,
+        /// A folder with an executable `run_tests`, relative to this file, which runs the suite in the place of pytest, in the
+        /// image `base`; `setup_system.sh` and `setup_shell.sh` are run before it. With `backend = "docker"`.
+        run_tests: Text,
     }
 }
 

@@ -22,7 +22,7 @@ use super::{DatasetInput, subsets};
 use crate::error::{Error, Result};
 use crate::family::codetaste::score::Side;
 use crate::family::codetaste::submission::authors_id;
-use crate::record::codetaste::{Counts, PairRow, PublishedPair, SuiteRun};
+use crate::record::codetaste::{Counts, PYTEST, PairRow, PublishedPair, SuiteRun, suite_of};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
 
@@ -39,7 +39,8 @@ pub struct CodetasteInstance {
     pub golden_commit: String,
     /// What the authors' own files call it.
     pub authors_id: String,
-    pub language: String,
+    /// None where scripts run the suite.
+    pub language: Option<String>,
     /// Which descriptions it has: `instructed`, `open`.
     pub tracks: Vec<String>,
     pub description_chars: Option<u64>,
@@ -67,6 +68,9 @@ pub struct CodetasteInstance {
     pub files_moved: u64,
     pub gzip_ratio: Option<f64>,
     pub lock_from: String,
+    /// What runs the suite.
+    #[serde(default = "pytest")]
+    pub suite: String,
     pub tier: Tier,
     pub hard_axes: Vec<String>,
     pub environment: String,
@@ -74,6 +78,11 @@ pub struct CodetasteInstance {
     pub image: Option<String>,
     pub image_id: Option<String>,
     pub flags: Vec<String>,
+}
+
+/// What ran the suites of datasets that do not say it.
+fn pytest() -> String {
+    PYTEST.to_owned()
 }
 
 /// The columns of `instances`.
@@ -92,7 +101,7 @@ pub fn instances() -> Vec<ColumnOf<CodetasteInstance>> {
         text("python", |row| Some(&row.head.python)),
         text("golden_commit", |row| Some(&row.golden_commit)),
         text("authors_id", |row| Some(&row.authors_id)),
-        text("language", |row| Some(&row.language)),
+        text("language", |row| row.language.as_deref()),
         texts("tracks", |row| Some(borrowed(&row.tracks))),
         number("description_chars", |row| row.description_chars),
         number("open_chars", |row| row.open_chars),
@@ -118,6 +127,7 @@ pub fn instances() -> Vec<ColumnOf<CodetasteInstance>> {
         number("files_moved", |row| Some(row.files_moved)),
         real("gzip_ratio", |row| row.gzip_ratio),
         text("lock_from", |row| Some(&row.lock_from)),
+        text("suite", |row| Some(&row.suite)),
         text("tier", |row| Some(row.tier.as_str())),
         texts("hard_axes", |row| Some(borrowed(&row.hard_axes))),
         text("environment", |row| Some(&row.environment)),
@@ -220,6 +230,10 @@ const INSTANCES: &[Entry] = &[
     ("files_moved", "files that it moves, with half of their content at least"),
     ("gzip_ratio", "the compressed diff without context by its size"),
     ("lock_from", "whose declarations the environment is locked by: `base`, `golden`"),
+    (
+        "suite",
+        "what runs the tests: `pytest`, or `run_tests`, a script of the configuration in an image of its own; then `language` is null, `python` the image's, the lock empty, and no case has a name",
+    ),
     ("tier", "`easy`, `medium` or `hard`, by rank within this dataset"),
     ("hard_axes", "axes on which the instance is among the hardest: `lines`, `files`"),
     ("environment", "folder with the lock and the Dockerfile"),
@@ -294,7 +308,7 @@ fn instance(repository: &Repository<'_>, pair: &PublishedPair) -> CodetasteInsta
         authors_id: authors_id(owner, name, &pair.row.base),
         head: Head { repo: pair.row.repo.to_string(), ..head },
         golden_commit: pair.row.golden.clone(),
-        language: "python".to_owned(),
+        language: pair.scripts.is_empty().then(|| "python".to_owned()),
         tracks: texts.iter().filter(|(_, text)| text.is_some()).map(|(name, _)| (*name).to_owned()).collect(),
         description_chars: chars(&pair.description),
         open_chars: chars(&pair.open_description),
@@ -320,6 +334,7 @@ fn instance(repository: &Repository<'_>, pair: &PublishedPair) -> CodetasteInsta
         files_moved: pair.shape.moved,
         gzip_ratio: pair.shape.gzip_ratio,
         lock_from: pair.lock_from.as_str().to_owned(),
+        suite: suite_of(&pair.scripts).to_owned(),
         tier: Tier::Easy,
         hard_axes: Vec::new(),
         lock_sha256: record.built.lock_sha256.clone(),
@@ -406,8 +421,10 @@ pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[CodetasteInstance
             let _ = writeln!(columns, "| `{name}` | {meaning} |");
         }
     }
+    let is_python = rows.iter().any(|row| row.suite == PYTEST);
+    let python = if is_python { "- python\n- pytest\n" } else { "" };
     let card = format!(
-        "---\npretty_name: {name} {version}\ntags:\n- codetaste\n- code\n- refactoring\n- python\n- pytest\nconfigs:\n{configs}---\n\n\
+        "---\npretty_name: {name} {version}\ntags:\n- codetaste\n- code\n- refactoring\n{python}configs:\n{configs}---\n\n\
          # {name} {version}\n\n{} CodeTaste instances. An instance is a repository at the commit before a refactoring of its own \
          history: the task is to do the refactoring. The whole suite judges whether behaviour survived, patterns of code whether the \
          refactoring was done; `gistmill score <this directory> <folder of patches>` runs both. Patterns, the golden patch and the names of \

@@ -1,5 +1,6 @@
 //! One environment from start to end, made of steps.
 
+pub(super) mod bare;
 pub(super) mod construction;
 pub(super) mod dockerfile;
 pub(super) mod inputs;

@@ -8,6 +8,7 @@
 //! assets/descriptions/<owner>/<repo>/<hash8>/*.md
 //! assets/diffs/<owner>/<repo>/<hash8>/golden.diff
 //! instance_images/<owner>/<repo>/<hash8>/instance_metadata.json  counts of both trees
+//!                                            scripts/            what runs the suite, where pytest does not
 //! baseline_results/<owner>/<repo>/<hash8>/*_agent.jsonl          counts of every run, a line each
 //! outputs/pseudo_agents/direct/<owner>/<repo>/<hash8>/*_agent/   the golden and the empty patch as submissions
 //! ```
@@ -39,7 +40,7 @@ pub(crate) fn files(all: &[Known<'_>]) -> Files {
     for one in all {
         let (owner, repo) = one.instance.head.repo.split_once('/').unwrap_or_default();
         let (golden, base) = (&one.instance.golden_commit, &one.instance.head.commit);
-        let language = &one.instance.language;
+        let language = one.instance.language.as_deref().unwrap_or_default();
         let _ = writeln!(rows, "{owner},{repo},{golden},{base},refactoring,{language}");
         one.add(&mut files);
     }
@@ -69,6 +70,10 @@ impl Known<'_> {
         }
         if let Some(patch) = &self.hidden.golden_patch {
             put(files, format!("assets/diffs/{place}/golden.diff"), patch.clone());
+        }
+        for (path, bytes) in &self.hidden.scripts {
+            let file = File { bytes: bytes.clone(), executable: true };
+            files.insert(format!("instance_images/{place}/scripts/{path}"), file);
         }
         let path = format!("instance_images/{place}/instance_metadata.json");
         put(files, path, pretty(&self.metadata()));

@@ -57,6 +57,8 @@ pub(super) fn judging(task: &Task, suite: &JudgedSuite) -> Result<BTreeMap<&'sta
         "user": 65_534,
         "ignored": suite.ignored,
         "tests": suite.tests,
+        "scripts": suite.scripts.iter().map(|(path, bytes)| (path, hex::encode(bytes))).collect::<BTreeMap<_, _>>(),
+        "run": suite.run,
         "p_min": suite.bounds.passed,
         "f_max": suite.bounds.failed,
         "must_pass": must_pass,
@@ -80,7 +82,7 @@ pub(super) fn judging(task: &Task, suite: &JudgedSuite) -> Result<BTreeMap<&'sta
 pub(super) fn of_harbor(task: &Task, suite: &JudgedSuite, image: &str, canary: &str) -> Result<Files> {
     let mut files = Files::from([
         ("environment/Dockerfile".to_owned(), text(format!("FROM {image}\nWORKDIR {}\n", task.workdir))),
-        ("tests/test.sh".to_owned(), script(test(task))),
+        ("tests/test.sh".to_owned(), script(test(task, suite))),
     ]);
     for (name, content) in judging(task, suite)? {
         files.insert(format!("tests/{name}"), text(content));
@@ -114,11 +116,13 @@ pub(super) fn of_harbor(task: &Task, suite: &JudgedSuite, image: &str, canary: &
 }
 
 /// Where nobody handed a patch on, the judge's own tree says what changed.
-fn test(task: &Task) -> String {
+fn test(task: &Task, suite: &JudgedSuite) -> String {
     format!(
         "#!/bin/bash\npatch={PATCH}\nif [ ! -f \"$patch\" ]; then\n    patch=$(mktemp -d)/prediction.diff\n    {}\nfi\n\
-         exec python -I /tests/refactoring.py --container /tests/task.json \"$patch\" /logs/verifier\n",
-        taking(&task.workdir, "$patch").replace("'$patch'", "\"$patch\"")
+         exec {} -I /tests/refactoring.py --container /tests/task.json \"$patch\" /logs/verifier\n",
+        taking(&task.workdir, "$patch").replace("'$patch'", "\"$patch\""),
+        // Without an environment of gistmill's an image has its own.
+        if suite.scripts.is_empty() { "python" } else { "python3" }
     )
 }
 

@@ -33,6 +33,14 @@ struct Row {
 }
 
 pub(super) fn files(collection: &Collection) -> Result<Files> {
+    let scripted = |task: &&Task| task.judging.suite.as_ref().is_some_and(|suite| !suite.scripts.is_empty());
+    let unnamed: Vec<String> =
+        collection.tasks.iter().filter(scripted).map(|task| task.id.to_string()).collect();
+    if !unnamed.is_empty() {
+        return Err(Error::usage("SWE-bench asks for cases by name, and scripts that run a suite name none")
+            .with_detail(unnamed.join("\n"))
+            .with_hint("name others with --instance; --to harbor takes these"));
+    }
     let rows: Vec<Row> =
         collection.tasks.iter().map(|task| row(task, collection.image(task))).collect::<Result<_>>()?;
     let bytes = table_bytes(columns(), &rows)?;

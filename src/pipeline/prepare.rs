@@ -138,6 +138,9 @@ impl<'a> Preparation<'a> {
         let known = RefCell::new(Vec::new());
         let gate = |candidate: &environment::Candidate<'_>| self.gate(&host, &known, candidate, &progress);
         let tools = host.tools.as_ref().unwrap_or(tools);
+        if self.repo.is_scripted {
+            return environment::in_image(pinned, self.repo, (cache, tools), &progress);
+        }
         environment::build(pinned, self.repo, cache, &host.backend, tools, &gate, &progress)
     }
 
@@ -281,6 +284,17 @@ impl<'a> Preparation<'a> {
         ))
     }
 
+    /// The variables of the tests; where an image has the environment, those that it sets are part of it.
+    fn variables(&self, host: &Host, built: &Built) -> Result<BTreeMap<String, String>> {
+        let own = world::base_environment(&Places::in_sandbox(), &built.env);
+        if !self.repo.is_scripted {
+            return Ok(own);
+        }
+        let of_image = self.pipeline.machine.variables(host)?;
+        let path = of_image.get("PATH").cloned().map(|path| ("PATH".to_owned(), path));
+        Ok(of_image.into_iter().chain(own).chain(path).collect())
+    }
+
     /// Where attempts and traces are kept: the key names all that can change them.
     fn screen_folder(&self, host: &Host, built: &Built) -> Result<PathBuf> {
         let config = self.pipeline.config;
@@ -340,7 +354,7 @@ impl<'a> Preparation<'a> {
         let host = self.pipeline.machine.host(self.repo, self.pipeline.tools, &progress)?;
         let folder = self.screen_folder(&host, &built)?;
         let (backend, image) = self.pipeline.machine.tests(&host, &pinned, &built, &progress)?;
-        let setting = self.setting(&built)?;
+        let setting = Setting { env: self.variables(&host, &built)?, ..self.setting(&built)? };
         let normalizer = WorldSetting::base(&setting).normalizer;
         let shard = self.pipeline.request.shards.made();
         let journals = shard.map_or_else(|| folder.clone(), |shard| shards::folder(&folder, shard));
@@ -353,6 +367,9 @@ impl<'a> Preparation<'a> {
             mark_used(&folder);
             tracing::info!("{}: collected groups are reused", self.repo.slug);
             collected
+        } else if self.repo.is_scripted {
+            write_sealed_once(&path, &Collected::default())?;
+            Collected::default()
         } else {
             let options = built.quiet_options();
             let wanted =

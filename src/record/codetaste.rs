@@ -2,12 +2,31 @@
 
 pub mod explanation;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::id::{InstanceId, RepoSlug};
+use super::id::{InstanceId, RepoSlug, hash_parts, sha256_hex};
+
+/// Scripts that run a suite in an image of the user's, by their path: `run_tests`, what sets it up, and what else they need.
+/// None where the suite is pytest's.
+pub type Scripts = BTreeMap<String, Vec<u8>>;
+
+/// What runs a suite, as columns say it.
+pub const PYTEST: &str = "pytest";
+pub const RUN_TESTS: &str = "run_tests";
+
+/// What runs a suite with these scripts.
+pub fn suite_of(scripts: &Scripts) -> &'static str {
+    if scripts.is_empty() { PYTEST } else { RUN_TESTS }
+}
+
+/// The hash of scripts: their paths and contents.
+pub fn sha256_of(scripts: &Scripts) -> String {
+    let parts = scripts.iter().flat_map(|(path, bytes)| [path.clone(), sha256_hex(bytes)]);
+    hash_parts(&parts.collect::<Vec<_>>())
+}
 
 /// What a configuration asks of pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,13 +157,14 @@ pub enum PairCause {
     SuiteTooLong,
     FewTests,
     FewPassing,
+    ChangesTree,
     GoldenFails,
     NullPasses,
 }
 
 impl PairCause {
     /// In the order in which they are found out.
-    pub const ALL: [PairCause; 11] = [
+    pub const ALL: [PairCause; 12] = [
         PairCause::PatchDiffers,
         PairCause::NoCode,
         PairCause::FewPatterns,
@@ -154,6 +174,7 @@ impl PairCause {
         PairCause::SuiteTooLong,
         PairCause::FewTests,
         PairCause::FewPassing,
+        PairCause::ChangesTree,
         PairCause::GoldenFails,
         PairCause::NullPasses,
     ];
@@ -170,6 +191,7 @@ impl PairCause {
             PairCause::SuiteTooLong => "suite-too-long",
             PairCause::FewTests => "few-tests",
             PairCause::FewPassing => "few-passing",
+            PairCause::ChangesTree => "changes-tree",
             PairCause::GoldenFails => "golden-fails",
             PairCause::NullPasses => "null-passes",
         }
@@ -227,6 +249,7 @@ pub struct PublishedPair {
     pub pattern_files: Vec<(String, String)>,
     /// The same for OpenGrep, as far as they have that form.
     pub opengrep: Vec<(String, String)>,
+    pub scripts: Scripts,
     pub golden_patch: Vec<u8>,
     pub shape: PatchShape,
     /// Share of the golden patch's lines that patterns match: of all, of those added, of those removed.

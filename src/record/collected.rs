@@ -85,7 +85,7 @@ pub struct Uncollected {
 }
 
 /// The result of collecting one repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collected {
     pub pytest: String,
     /// Every node ID of a whole-suite collection, machine paths replaced, in pytest's order.

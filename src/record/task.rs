@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::codetaste::{Bounds, Side};
+use super::codetaste::{Bounds, Scripts, Side};
 use super::entry::EntryCommand;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::{FileChange, Outcome};
@@ -164,6 +164,9 @@ impl Judging {
 pub struct JudgedSuite {
     /// What is handed to pytest; nothing: what it collects by itself.
     pub tests: Vec<String>,
+    /// What runs the suite in the place of pytest, and the script of bash that runs them.
+    pub scripts: Scripts,
+    pub run: String,
     pub bounds: Bounds,
     pub patterns: Vec<JudgedPattern>,
     /// Folders that are looked through for what may not be left alone, and only in files that the patch puts there.

@@ -3,5 +3,6 @@
 
 pub(crate) mod judge;
 pub(crate) mod patches;
+mod script;
 pub(crate) mod suite;
 pub(crate) mod tables;

@@ -311,6 +311,7 @@ pub fn repo(slug: RepoSlug) -> Repo {
         outside: None,
         pair: None,
         entries: crate::config::Entries::default(),
+        is_scripted: false,
         locked: None,
     }
 }

@@ -94,6 +94,7 @@ fn add(contribution: &mut Contribution) {
             ("additive.ast-grep.yml".to_owned(), ADDITIVE.to_owned()),
             ("reductive.ast-grep.yml".to_owned(), REDUCTIVE.to_owned()),
         ],
+        scripts: crate::record::codetaste::Scripts::new(),
         opengrep: Vec::new(),
         golden_patch: GOLDEN.into(),
         shape: PatchShape { files: 1, lines_added: 2, lines_removed: 2, ..PatchShape::default() },

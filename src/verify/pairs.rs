@@ -1,5 +1,7 @@
 //! Refactorings against what the dataset says of them: patterns on both trees, and golden and empty patch through the judge.
 
+use std::time::Duration;
+
 use super::instances::Verified;
 use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
 use crate::error::Result;
@@ -14,13 +16,13 @@ use crate::store::{Cache, scratch};
 /// How far two shares may be apart that are the same.
 const SAME: f64 = 1e-9;
 
-/// Judges the golden and the empty patch of one instance so many times; `step` is called after each. `machine` gets what is
+/// Judges the golden and the empty patch of one instance so many times, `limit` is what a run of scripts may take; `step` is called after each. `machine` gets what is
 /// other here than where the dataset was built.
 ///
 /// # Errors
 /// IO errors and an interruption.
 pub(crate) fn verify(
-    (prepared, cache): (&Prepared, &Cache),
+    (prepared, cache, limit): (&Prepared, &Cache, Duration),
     sandbox: Sandbox<'_>,
     (instance, hidden): (&CodetasteInstance, &HiddenPair),
     attempts: u32,
@@ -44,7 +46,7 @@ pub(crate) fn verify(
     machine.extend(ground.engine().and_then(|here| built.engine_difference(slug, here)));
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let on_trial = Instance {
-        place: Place { lab: &prepared.lab, cache },
+        place: Place { lab: &prepared.lab, cache, scripts: &hidden.scripts, limit },
         ground: &ground,
         rows: &hidden.patterns,
         bounds: Bounds { passed: signed(instance.p_min), failed: signed(instance.f_max) },

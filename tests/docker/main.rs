@@ -9,6 +9,7 @@ mod engine;
 mod faults;
 mod images;
 mod registry;
+mod scripts;
 mod service;
 mod verdicts;
 
@@ -55,6 +56,7 @@ fn with_engine() -> Vec<Test> {
         ("a_job_talks_to_the_service", service::a_job_talks_to_the_service_at_its_loopback, None),
         ("nothing_is_sent_through_a_link", service::nothing_is_sent_or_mounted_through_a_link, None),
         ("what_is_too_large_is_not_sent_back", service::what_is_too_large_is_not_sent_back, None),
+        ("scripts_run_the_suite_of_a_pair", scripts::scripts_run_the_suite_of_a_pair, long.clone()),
         ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named, None),
         (
             "both_backends_give_the_same_verdicts",

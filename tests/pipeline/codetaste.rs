@@ -145,7 +145,7 @@ impl Made {
 
     fn is_scored(&self, run: &str, class: &str, flags: &[&str]) {
         let row = self.scored(run);
-        let set = Value::from(!matches!(class, "regression" | "patch-failed"));
+        let set = Value::from(!matches!(class, "regression" | "patch-failed" | "suite-crashes"));
         let expected = (&Value::from(class), &set, &Value::from(flags.to_vec()));
         assert_eq!((&row["class"], &row["pass_set"], &row["flags"]), expected, "{run}: {row}");
     }
@@ -178,6 +178,15 @@ fn a_refactoring_becomes_an_instance_and_patches_are_judged() {
         made.apply();
         made.edit(TESTS, |text| text.replace(FAILS, ""));
     });
+    made.hand_in("skipped", &|| {
+        made.apply();
+        let skips = "import pytest\n\n\n@pytest.mark.skip\ndef test_that_fails";
+        made.edit(TESTS, |text| text.replace("def test_that_fails", skips));
+    });
+    made.hand_in("no-tests", &|| {
+        made.apply();
+        std::fs::remove_file(made.clone.join(TESTS)).unwrap();
+    });
     made.hand_in("emptied", &|| {
         made.apply();
         made.edit(TESTS, |text| text.replace("    assert use.room_3() == 6\n", "    use.room_3()\n"));
@@ -185,11 +194,15 @@ fn a_refactoring_becomes_an_instance_and_patches_are_judged() {
     made.hand_in("comments", &|| made.edit("pkg/shapes.py", |text| text + "# area_of\n"));
     made.hand_in("built", &|| made.edit("dist/old.py", |_| "def calc_area():\n    pass\n".to_owned()));
     write(&made.bench.path().join("runs"), &format!("no-patch/{}/prediction.diff", made.id()), "words\n");
-    made.score(&["same", "half", "breaks", "fewer", "emptied", "comments", "built", "no-patch"]);
+    made.score(&[
+        "same", "half", "breaks", "fewer", "skipped", "no-tests", "emptied", "comments", "built", "no-patch",
+    ]);
     made.is_scored("same", "passes", &[]);
     made.is_scored("half", "passes", &[]);
     made.is_scored("breaks", "regression", &[]);
     made.is_scored("fewer", "passes", &["deletes-failing-tests"]);
+    made.is_scored("skipped", "passes", &["skips-failing-tests"]);
+    made.is_scored("no-tests", "suite-crashes", &["deletes-failing-tests"]);
     made.is_scored("emptied", "passes", &["weakens-tests"]);
     made.is_scored("comments", "passes", &["comments-only"]);
     made.is_scored("built", "passes", &["hides-code"]);

@@ -219,6 +219,7 @@ pub fn repo(source: SourceSpec) -> Repo {
         outside: None,
         pair: None,
         entries: gistmill::config::Entries::default(),
+        is_scripted: false,
         locked: None,
     }
 }

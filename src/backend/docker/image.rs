@@ -118,6 +118,17 @@ pub(super) fn inspect(engine: &Engine, name: &str) -> Result<Option<ImageInspect
     }
 }
 
+/// The variables that an image sets.
+///
+/// # Errors
+/// The engine's.
+pub fn variables(engine: &Engine, name: &str) -> Result<BTreeMap<String, String>> {
+    let config = inspect(engine, name)?.and_then(|found| found.config);
+    let set = config.and_then(|config| config.env).unwrap_or_default();
+    let split = |one: &String| one.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(set.iter().filter_map(split).collect())
+}
+
 /// Whether the engine has it.
 ///
 /// # Errors

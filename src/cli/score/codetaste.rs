@@ -170,7 +170,12 @@ fn judge(
     };
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let on_trial = Instance {
-        place: Place { lab: &prepared.lab, cache: &restored.job.cache },
+        place: Place {
+            lab: &prepared.lab,
+            cache: &restored.job.cache,
+            scripts: &hidden.scripts,
+            limit: restored.job.config.codetaste.suite_timeout,
+        },
         ground: &ground,
         rows: &hidden.patterns,
         bounds: Bounds { passed: signed(instance.p_min), failed: signed(instance.f_max) },

@@ -35,7 +35,8 @@ pub(super) fn run(arguments: &Arguments, asked: &VerifyArguments, found: &mut Ve
                 let id = one.head.instance_id.as_str();
                 let verified = match hidden.get(id) {
                     Some(hidden) => {
-                        let place = (&prepared, &restored.job.cache);
+                        let limit = restored.job.config.codetaste.suite_timeout;
+                        let place = (&prepared, &restored.job.cache, limit);
                         let sandbox = || restored.job.machine.sandbox();
                         let machine = (&restored.dataset.manifest.machine, &mut found.machine);
                         let step = || stage.step();

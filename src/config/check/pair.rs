@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::checker::Checker;
-use super::{Field, Problems, pin, repo};
+use super::{Field, Problems, pin, repo, scripts};
 use crate::config::raw::{Keys, Raw, RawPair, RawRepo};
 use crate::config::{Golden, Pair, Repo};
 use crate::document::section::Located;
@@ -32,7 +32,7 @@ pub(super) fn all(raw: &Raw<'_>, checker: &mut Checker<'_, '_>) -> Vec<Repo> {
         if let Some(at) = at {
             used[at] = true;
         }
-        pairs.push((pair, at.and_then(|at| one(pair, &raw.repos[at], checker))));
+        pairs.push((pair, at.and_then(|at| one(pair, (&raw.repos[at], &raw.docker.base), checker))));
     }
     for (repo, _) in raw.repos.iter().zip(used).filter(|(_, used)| !used) {
         let hint = "add [[pair]] with its slug as `repo`, or leave it out; `gistmill commits` finds pairs";
@@ -77,7 +77,11 @@ fn of_repo(pair: &RawPair<'_>, repos: &[RawRepo<'_>], problems: &mut Problems<'_
     }
 }
 
-fn one<'a>(pair: &RawPair<'a>, of: &RawRepo<'a>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
+fn one<'a>(
+    pair: &RawPair<'a>,
+    (of, docker_base): (&RawRepo<'a>, &Field<&'a str>),
+    checker: &mut Checker<'_, '_>,
+) -> Option<Repo> {
     let no_commit = Field::Given(Located { value: NO_COMMIT, at: pair.at });
     let own = pair.own.or(&of.own);
     let merged = RawRepo { commit: no_commit, branch: Field::Missing, own, ..of.clone() };
@@ -86,11 +90,12 @@ fn one<'a>(pair: &RawPair<'a>, of: &RawRepo<'a>, checker: &mut Checker<'_, '_>) 
     let golden = golden(pair, place.as_deref(), checker);
     let base = base(pair, golden.as_ref(), place.as_deref(), checker);
     let texts = Texts::of(pair, checker);
-    let (repo, golden, base) = (repo?, golden?, base?);
+    let scripted = repo.map(|repo| scripts::of(pair, repo, docker_base, checker));
+    let ((scripts, repo), golden, base) = (scripted?, golden?, base?);
     let slug = slug_of(&repo.slug, &base, pair, checker.problems)?;
     let Texts { description, open_description, patterns } = texts;
     let source = repo.source.at(&base);
-    let own = Pair { repo: repo.slug, base, golden, description, open_description, patterns };
+    let own = Pair { repo: repo.slug, base, golden, description, open_description, patterns, scripts };
     Some(Repo { slug, source, pair: Some(Box::new(own)), ..repo })
 }
 

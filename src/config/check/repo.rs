@@ -43,6 +43,7 @@ pub(super) fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Re
         outside: recube::outside(raw, base, problems),
         pair: None,
         entries: entries::of(raw, problems),
+        is_scripted: false,
         locked: None,
     };
     docker::fits(raw, &repo, problems);

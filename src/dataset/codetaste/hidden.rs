@@ -6,6 +6,7 @@
 //! hidden/<instance_id>/golden.diff     the golden patch, where code is passed on
 //!                      *.yml           the patterns; `rules_*.yml` are those that OpenGrep reads as well
 //!                      description.md open_description.md
+//!                      scripts/…   what runs the suite, where pytest does not
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use crate::dataset::write::table_bytes;
 use crate::dataset::{Dataset, DatasetInput};
 use crate::error::{Error, Result};
 use crate::family::codetaste::score::Side;
-use crate::record::codetaste::{PatternRow, PublishedPair};
+use crate::record::codetaste::{PatternRow, PublishedPair, Scripts};
 use crate::record::id::{InstanceId, sha256_hex};
 
 /// Largest hidden file that is read, in bytes.
@@ -31,6 +32,8 @@ const ENGINES: [&str; 2] = ["ast-grep", "opengrep"];
 /// Kinds of cases.
 const MUST_PASS: &str = "must-pass";
 const FAILS: &str = "fails";
+/// Where the scripts of an instance are.
+const SCRIPTS: &str = "scripts/";
 
 struct PatternOf<'a> {
     id: &'a InstanceId,
@@ -129,6 +132,9 @@ fn files(dataset: &DatasetInput<'_>) -> Result<BTreeMap<String, Vec<u8>>> {
         for (name, text) in texts.into_iter().filter_map(|(name, text)| Some((name, text.as_ref()?))) {
             files.insert(format!("{id}/{name}"), text.clone().into_bytes());
         }
+        for (path, bytes) in &pair.scripts {
+            files.insert(format!("{id}/{SCRIPTS}{path}"), bytes.clone());
+        }
         if dataset.passes_code_on {
             files.insert(format!("{id}/golden.diff"), pair.golden_patch.clone());
         }
@@ -147,6 +153,8 @@ pub(crate) struct HiddenPair {
     pub(crate) must_pass: BTreeSet<String>,
     /// Cases that fail on both trees.
     pub(crate) failing: BTreeSet<String>,
+    /// What runs the suite; none where pytest does.
+    pub(crate) scripts: Scripts,
     pub(crate) golden_patch: Option<Vec<u8>>,
     pub(crate) description: Option<String>,
     pub(crate) open_description: Option<String>,
@@ -258,7 +266,12 @@ impl Dataset {
     fn files_of(&self, hidden: &Hidden<'_>, id: &str, pair: &mut HiddenPair) -> Result<()> {
         let start = format!("{HIDDEN}/{id}/");
         let names = self.manifest.hidden.keys().filter_map(|file| file.strip_prefix(&start));
-        for name in names.filter(|name| name.ends_with(".yml")) {
+        let (scripts, others): (Vec<&str>, Vec<&str>) = names.partition(|name| name.starts_with(SCRIPTS));
+        for name in scripts {
+            let bytes = hidden.read(&format!("{id}/{name}"))?.unwrap_or_default();
+            pair.scripts.insert(name[SCRIPTS.len()..].to_owned(), bytes);
+        }
+        for name in others.into_iter().filter(|name| name.ends_with(".yml")) {
             let text = hidden.text(&format!("{id}/{name}"))?.unwrap_or_default();
             let is_opengrep = OPENGREP.contains(&name);
             let files = if is_opengrep { &mut pair.opengrep } else { &mut pair.pattern_files };

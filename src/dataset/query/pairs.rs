@@ -9,7 +9,7 @@ use crate::dataset::Dataset;
 use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
 use crate::error::Result;
 use crate::family::codetaste::view::files;
-use crate::record::codetaste::{PatternRow, Side, SuiteRun};
+use crate::record::codetaste::{PatternRow, RUN_TESTS, Side, SuiteRun};
 use crate::terminal::one_line;
 use crate::text::count;
 
@@ -46,6 +46,8 @@ pub(crate) struct Refactoring {
     pub(crate) lines_added: u64,
     pub(crate) lines_removed: u64,
     pub(crate) lock_from: String,
+    /// What runs the tests.
+    pub(crate) suite: String,
     /// None where what is hidden was left out of the dataset.
     pub(crate) hidden: Option<Hidden>,
 }
@@ -136,6 +138,7 @@ pub(crate) fn all(dataset: &Dataset) -> Result<Vec<FoundPair>> {
                 lines_added: row.lines_added,
                 lines_removed: row.lines_removed,
                 lock_from: row.lock_from.clone(),
+                suite: row.suite.clone(),
                 hidden: hidden.as_ref().and_then(|all| all.get(ids[at])).map(Hidden::of),
                 row,
             }),
@@ -232,7 +235,11 @@ impl Refactoring {
                 "  PASS: at least {} pass and at most {} fail, of {} tests on base and {} on golden",
                 self.p_min, self.f_max, row.tests_base, row.tests_golden
             ),
-            format!("  {} must pass; lock of {}", many(self.n_must_pass, "case"), self.lock_from),
+            if self.suite == RUN_TESTS {
+                "  run_tests runs the suite: no case has a name".to_owned()
+            } else {
+                format!("  {} must pass; lock of {}", many(self.n_must_pass, "case"), self.lock_from)
+            },
             format!(
                 "  patterns ({}): {} additive, {} reductive; golden PREC {} (added {}, removed {})",
                 self.patterns_by,

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
-use super::dockerfile::Image;
+use super::dockerfile::{self, Image};
 use super::inputs::{Inputs, member_at, place_of, source_root};
 use super::record::{self, Recipe};
 use super::run_tree::RunTree;
@@ -97,7 +97,8 @@ pub(in crate::environment) fn construct(
     notes.extend(made.yielded(&site.tree));
     let finished = Finished { site: &site, made, trials, chosen: &chosen };
     let recipe = finished.recipe(build_variables, notes);
-    record::write(&folder.join("recipe"), &recipe, chosen.lock, &made.lock, &finished.image(&recipe))?;
+    let locks = (chosen.lock, &made.lock);
+    record::write(&folder.join("recipe"), &recipe, locks, &dockerfile::render(&finished.image(&recipe)))?;
     made.check(inputs.pinned, &site.tree)?;
     let built = finished.built(folder, recipe, undeclared);
     clean_up(folder)?;
@@ -194,7 +195,7 @@ impl Finished<'_> {
             tree_installed: self.made.wheel.as_ref().map_or("none", |own| own.method.as_str()).to_owned(),
             members: self.member_folders(),
             build_variables,
-            env: published(&inputs.env),
+            env: record::published(&inputs.env),
             lock_sha256: self.chosen.lock.sha256(),
             switched_off: self.chosen.report.switched_off.clone(),
             plans: self.trials.published(self.chosen),
@@ -384,11 +385,6 @@ fn clean_up(folder: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Variables of the config as a recipe may show them.
-fn published(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    config::public::env(env).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The members for another round: with those that the tests miss, or none where nothing can be installed with them.

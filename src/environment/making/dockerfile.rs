@@ -35,7 +35,48 @@ pub(in crate::environment) struct Image<'a> {
 
 /// The text of the Dockerfile. Its context holds the recipe's files and the tree as `tree/`.
 pub(in crate::environment) fn render(image: &Image<'_>) -> String {
-    [base(image), dependencies(image), tree(image), project(image), END.to_owned()].concat()
+    let tree = tree(image.committed_at, image.excluded);
+    [base(image), dependencies(image), tree, project(image), END.to_owned()].concat()
+}
+
+/// The same of a tree whose environment an image has, with the packages that it got.
+pub(in crate::environment) fn bare(
+    title: &str,
+    (base, packages): (&str, &[String]),
+    committed_at: &str,
+    excluded: &[String],
+) -> String {
+    let from = start(title, base);
+    let packages = if packages.is_empty() { String::new() } else { install(&packages.join(" ")) };
+    let end = "RUN chown -R 1000:1000 /testbed\nENTRYPOINT []\nCMD [\"bash\"]\n";
+    let safe = format!("RUN {SAFE}\n\n");
+    [from, packages, safe, tree(committed_at, excluded), end.to_owned()].concat()
+}
+
+/// Git works in the tree whoever owns it.
+const SAFE: &str = "printf '[safe]\\n\\tdirectory = /testbed\\n' > /etc/gitconfig";
+
+fn start(title: &str, base: &str) -> String {
+    format!(
+        "\
+# {}
+# Build context: this directory, with the files of the pinned tree in tree/ (the dataset has them in trees/).
+ARG BASE={base}
+FROM $BASE
+
+",
+        one_line(title)
+    )
+}
+
+fn install(packages: &str) -> String {
+    format!(
+        "\
+RUN apt-get update \\
+    && apt-get install -y --no-install-recommends {packages} \\
+    && rm -rf /var/lib/apt/lists/*
+"
+    )
 }
 
 const END: &str = "\
@@ -47,28 +88,19 @@ CMD [\"bash\"]
 ";
 
 fn base(image: &Image<'_>) -> String {
-    let title = one_line(&image.title);
     let official = format!("python:{}-slim", image.python);
     let base = image.base.unwrap_or(&official);
     let minor = image.python.split('.').take(2).collect::<Vec<_>>().join(".");
-    let packages = packages(image);
-    format!(
+    let venv = format!(
         "\
-# {title}
-# Build context: this directory, with the files of the pinned tree in tree/ (the dataset has them in trees/).
-ARG BASE={base}
-FROM $BASE
-
-RUN apt-get update \\
-    && apt-get install -y --no-install-recommends {packages} \\
-    && rm -rf /var/lib/apt/lists/*
 RUN python{minor} -m venv /opt/venv \\
     && printf 'export PATH=/opt/venv/bin:$PATH\\n' > /etc/profile.d/venv.sh \\
-    && printf '[safe]\\n\\tdirectory = /testbed\\n' > /etc/gitconfig
+    && {SAFE}
 ENV PATH=/opt/venv/bin:$PATH
 
 "
-    )
+    );
+    [start(&image.title, base), install(&packages(image)), venv].concat()
 }
 
 fn dependencies(image: &Image<'_>) -> String {
@@ -86,12 +118,11 @@ RUN cd /opt/recipe && grep ' @ git+' requirements.lock > direct.txt \\
     format!("COPY requirements.lock build-constraints.txt /opt/recipe/\n{install}\n")
 }
 
-fn tree(image: &Image<'_>) -> String {
+fn tree(date: &str, excludes: &[String]) -> String {
     let mut excluded = String::new();
-    for entry in image.excluded {
+    for entry in excludes {
         let _ = write!(excluded, " {}", quoted(entry));
     }
-    let date = image.committed_at;
     format!(
         "\
 COPY tree /testbed
@@ -202,6 +233,22 @@ mod tests {
         assert!(text.contains(r#""$(printf '%b' 'it\0047s')""#), "{text}");
         assert_eq!(text.matches("commit -q").count(), 1);
         assert!(text.contains("ENTRYPOINT []") && !text.contains("gistmill") && !text.contains("direct.txt"));
+    }
+
+    #[test]
+    fn an_image_that_has_the_environment_gets_the_tree_alone() {
+        let packages = ["git".to_owned(), "tar".to_owned()];
+        let of = |packages| bare("a/b at c\nRUN x", ("image:1", packages), "2026-01-01T00:00:00Z", &[]);
+        let text = of(&packages);
+        assert!(
+            text.contains("ARG BASE=image:1\nFROM $BASE\n")
+                && text.contains("install -y --no-install-recommends git tar ")
+        );
+        assert!(
+            text.contains("COPY tree /testbed") && text.contains("safe") && text.contains("ENTRYPOINT []")
+        );
+        assert!(!text.contains("python") && !text.contains("pip") && !text.contains("\nRUN x"), "{text}");
+        assert!(!of(&[]).contains("apt-get"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::dockerfile::{self, Image};
+use crate::config;
 use crate::environment::plan::lock::Lock;
 use crate::error::Result;
 use crate::record::environment::{SwitchedOff, TriedPlan};
@@ -45,18 +45,22 @@ pub(in crate::environment) struct Recipe {
     pub made_with: BTreeMap<String, String>,
 }
 
+/// Variables of the config as a recipe may show them.
+pub(in crate::environment) fn published(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    config::public::env(env).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
 /// Writes the recipe's folder.
 pub(in crate::environment) fn write(
     folder: &Path,
     recipe: &Recipe,
-    lock: &Lock,
-    build_lock: &Lock,
-    image: &Image<'_>,
+    (lock, build_lock): (&Lock, &Lock),
+    dockerfile: &str,
 ) -> Result<()> {
     fs_err::create_dir_all(folder)?;
     write_atomic(&folder.join("requirements.lock"), lock.text().as_bytes())?;
     write_atomic(&folder.join("build-requirements.lock"), build_lock.text().as_bytes())?;
     write_atomic(&folder.join("build-constraints.txt"), build_lock.constraints().as_bytes())?;
-    write_atomic(&folder.join("Dockerfile"), dockerfile::render(image).as_bytes())?;
+    write_atomic(&folder.join("Dockerfile"), dockerfile.as_bytes())?;
     write_json(&folder.join("recipe.json"), recipe)
 }

@@ -16,6 +16,7 @@ use crate::family::WORKDIR;
 use crate::family::codetaste::diff::IGNORED_PARTS;
 use crate::family::codetaste::leaks::{leaks, words};
 use crate::family::codetaste::prompt::{Mode, Track, steps};
+use crate::family::codetaste::suite::{RUN, SET_UP};
 use crate::family::codetaste::view;
 use crate::record::codetaste::SuiteRun;
 use crate::record::entry::pytest_line;
@@ -153,6 +154,8 @@ impl Refactoring<'_> {
             .map_err(|error| error.at(one.head.instance_id.to_string()))?;
         let suite = JudgedSuite {
             tests: self.tests(),
+            scripts: hidden.scripts.clone(),
+            run: format!("{SET_UP}{RUN}"),
             bounds: crate::record::codetaste::Bounds {
                 passed: i64::try_from(one.p_min).unwrap_or(i64::MAX),
                 failed: i64::try_from(one.f_max).unwrap_or(i64::MAX),

@@ -34,6 +34,9 @@ MOST_BINARY, MOST_MEMORY = 256 << 20, 4 << 30
 # What is written in the place of a patch that could not be taken.
 NOT_TAKEN = b"gistmill: git could not take"
 CACHED = (".pyc", ".pyo")
+# Where scripts of a suite are, how often they run until they give counts, and how much of what they print is looked at.
+SCRIPTS, TRIES, LARGEST_OUTPUT = Path("/scripts"), 4, 256 << 10
+START = "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 # --- patterns
@@ -253,6 +256,54 @@ class Suite:
             self.seen[case] = outcome
 
 
+class Scripted(Suite):
+    """A whole run by scripts of the task, which give counts alone: the first of a few runs that does."""
+
+    def run(self):
+        judge.remove(SCRIPTS)
+        for path, content in self.task["scripts"].items():
+            place = SCRIPTS / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(bytes.fromhex(content))
+            place.chmod(0o755)
+        for folder, _, _ in os.walk(SCRIPTS):
+            os.chmod(folder, 0o755)
+        self.why = "the script gives no counts"
+        for _ in range(TRIES):
+            left = self.until - time.monotonic()
+            self.is_late = self.is_late or left <= 0
+            if self.is_late:
+                return
+            self.court.restore()
+            with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
+                code, _ = self.court.spawn(["-c", START, "bash", "-c", self.task["run"]], left, said, output=output)
+                output.seek(max(0, output.seek(0, os.SEEK_END) - LARGEST_OUTPUT))
+                counts = read_counts(output.read().decode(errors="replace"))
+                said.seek(max(0, said.seek(0, os.SEEK_END) - 1000))
+                self.is_late = code is None
+                if counts and not self.is_late:
+                    self.counts.update(counts)
+                    self.why = None
+                    return
+                self.why = f"the script gives no counts: {said.read().decode(errors='replace')}"
+
+
+def read_counts(output):
+    """The counts of the last line that has them, of the last ten; none where they cannot be."""
+    for line in reversed(output.strip().split("\n")[-10:]):
+        try:
+            told = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(told, dict):
+            continue
+        counts = {key: told.get(key, 0 if key == "skipped" else None) for key in ("passed", "failed", "skipped", "total")}
+        if all(type(count) is int for count in counts.values()):
+            is_right = min(counts.values()) >= 0 and counts["passed"] + counts["failed"] <= counts["total"]
+            return counts if is_right else None
+    return None
+
+
 def read_collected(answer, nonce):
     """Cases by file, what is broken and what is skipped; nothing where it is not what the script writes."""
     try:
@@ -309,6 +360,8 @@ def judged(task, patch, container):
         raise judge.MachineFault(f"there is no tree at {tree}")
     if container and os.geteuid() == 0:
         judge.clean_container(tree)
+    elif task["scripts"]:
+        raise judge.MachineFault("scripts run a suite in a container alone, and as root")
     listed = reset(tree)
     report = {"instance_id": task["instance_id"], "class": "passes", "why": None, "counts": {}, "missing": task["must_pass"]}
     base = of_commit(tree, listed, task)
@@ -320,13 +373,14 @@ def judged(task, patch, container):
         raise judge.MachineFault("no pattern reads here as it does for gistmill")
     report.update(satisfied=satisfied, left_out=left_out, unread=unread, ifr=rate(satisfied))
     if why is not None:
-        return {**report, "class": "patch-failed", "why": why, "pass": 0, "pass_set": 0}
+        return {**report, "class": "patch-failed", "why": why, "pass": 0, "pass_set": None if task["scripts"] else 0}
     court = judge.Court(task)
     court.restore()
     with tempfile.TemporaryFile() as output:
-        if court.spawn(["-c", "import pytest"], 120, output)[0] != 0:
+        needed = "pass" if task["scripts"] else "import pytest"
+        if court.spawn(["-c", needed], 120, output)[0] != 0:
             raise judge.MachineFault("pytest cannot be started here")
-    suite = Suite(court, task)
+    suite = (Scripted if task["scripts"] else Suite)(court, task)
     suite.run()
     shutil.rmtree(court.place, ignore_errors=True)
     missing = [name for name in task["must_pass"] if suite.seen.get(located(name, tree)) != "passed"]
@@ -336,7 +390,7 @@ def judged(task, patch, container):
     why = suite.why or (None if is_within else f"{counts['passed']} passed, at least {task['p_min']}; {counts['failed']} failed, at most {task['f_max']}")
     if suite.is_late:
         why = f"{why or 'it passes'}; not all could run in {task['seconds']} s"
-    return {**report, "class": kind, "why": why, "counts": counts, "missing": missing, "pass": int(is_within), "pass_set": int(not missing)}
+    return {**report, "class": kind, "why": why, "counts": counts, "missing": missing, "pass": int(is_within), "pass_set": None if task["scripts"] else int(not missing)}
 
 
 def main(task_file, patch, folder, log, container):
@@ -353,7 +407,9 @@ def main(task_file, patch, folder, log, container):
     report = judged(task, Path(patch), container)
     reward = report["pass"] * report["ifr"]
     judge.write(folder, "reward-details.json", {**report, "reward": reward})
-    judge.write(folder, "reward.json", {"reward": reward, "pass": report["pass"], "pass_set": report["pass_set"], "ifr": report["ifr"]})
+    rewards = {"reward": reward, "pass": report["pass"], "pass_set": report["pass_set"], "ifr": report["ifr"]}
+    # Scripts name no case.
+    judge.write(folder, "reward.json", {name: value for name, value in rewards.items() if value is not None})
     print(f"{report['instance_id']}: {report['class']}, IFR {report['ifr']:.3f}, reward {reward:.3f}; {report['why'] or 'within the bounds'}")
     if log:
         missing = set(report["missing"])

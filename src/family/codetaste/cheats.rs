@@ -121,10 +121,11 @@ impl Applied<'_> {
         })
     }
 
-    /// Whether a pattern matches in new files alone, which no other file imports and which are not tests.
+    /// Whether a pattern matches in new Python files alone, which no other file imports and which are not tests.
     fn is_unreached(&self, lines: &Lines) -> bool {
         let mut paths = lines.paths().peekable();
-        paths.peek().is_some() && paths.all(|path| self.is_new(path) && !self.is_reached(path))
+        paths.peek().is_some()
+            && paths.all(|path| super::funnel::is_python(path) && self.is_new(path) && !self.is_reached(path))
     }
 
     fn is_new(&self, path: &str) -> bool {
@@ -210,6 +211,7 @@ mod tests {
     fn an_addition_that_nothing_imports_is_flagged() {
         let dead = ("pkg/dead.py", "new()\n");
         assert_eq!(of(&[dead], &[], &[("pkg/dead.py", 1)]), ["unreached-additive"]);
+        assert_eq!(of(&[("a.lua", "new()\n")], &[], &[("a.lua", 1)]), Vec::<String>::new());
         assert_eq!(
             of(&[dead, ("a.py", "from pkg import dead\n")], &[], &[("pkg/dead.py", 1)]),
             Vec::<String>::new()

@@ -8,6 +8,15 @@ pub use crate::record::codetaste::{Bounds, Counts};
 
 /// Lines of stdout in which counts are looked for, from its end.
 const LOOK_BACK: usize = 10;
+/// What bash does before scripts run a suite, which are in `/scripts`.
+pub const SET_UP: &str = "\
+if [ -e /scripts/setup_system.sh ]; then
+    bash /scripts/setup_system.sh >&2 || { echo 'setup_system.sh failed' >&2; exit 1; }
+fi
+if [ -e /scripts/setup_shell.sh ]; then . /scripts/setup_shell.sh; fi
+";
+/// What runs it then.
+pub const RUN: &str = "exec /scripts/run_tests\n";
 
 /// The counts of the last line that has them; none where no line does.
 pub fn counts_of(stdout: &str) -> Option<Counts> {

@@ -6,14 +6,15 @@ mod suites;
 use std::collections::BTreeSet;
 
 use super::{Repository, Work};
+use crate::attempt::lab::Lab;
 use crate::beneath::Folder;
 use crate::config::{Golden, Locked, Pair, Repo};
 use crate::error::{Error, Fault, Result};
 use crate::family::sample::Choice;
 use crate::history;
-use crate::pipeline::Stage;
 use crate::pipeline::prepare::{Preparation, Prepared};
-use crate::record::codetaste::{Dropped, PairCause, PairRow, PairTree, PublishedPair};
+use crate::pipeline::{Pipeline, Stage};
+use crate::record::codetaste::{Dropped, PairCause, PairRow, PairTree, PublishedPair, Scripts};
 use crate::record::id::InstanceId;
 use crate::record::instance::Contribution;
 use crate::record::moment::Cutoff;
@@ -83,7 +84,9 @@ impl Repository<'_> {
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
         let all: Vec<usize> = (0..prepared.collected.groups.len()).collect();
-        self.screen(&mut work, &all)?;
+        if !self.repo.is_scripted {
+            self.screen(&mut work, &all)?;
+        }
         if until < Stage::Confirm {
             return Ok(None);
         }
@@ -108,6 +111,7 @@ impl Repository<'_> {
             patterns: refactoring.rows,
             pattern_files: refactoring.files,
             opengrep: refactoring.opengrep,
+            scripts: pair.scripts.clone(),
             golden_patch: refactoring.text,
             shape: refactoring.shape,
             description: pair.description.clone(),
@@ -166,13 +170,14 @@ impl Repository<'_> {
     fn candidate(&self, trees: &Trees, refactoring: &Refactoring) -> Result<Kept<Candidate>> {
         let later = trees.base.pinned_at.as_str().max(&trees.golden.pinned_at);
         let exclude_newer = self.repo.exclude_newer.clone().or_else(|| Cutoff::parse(later));
-        let locks = if refactoring.changes_declarations {
-            [PairTree::Golden, PairTree::Base]
-        } else {
-            [PairTree::Base, PairTree::Golden]
+        let locks: &[PairTree] = match () {
+            // What an image has is not locked by a tree.
+            () if self.repo.is_scripted => &[PairTree::Base],
+            () if refactoring.changes_declarations => &[PairTree::Golden, PairTree::Base],
+            () => &[PairTree::Base, PairTree::Golden],
         };
         let (mut best, mut refused): (Option<Candidate>, Vec<(PairTree, Dropped)>) = (None, Vec::new());
-        for lock_from in locks {
+        for &lock_from in locks {
             let base = Repo { exclude_newer: exclude_newer.clone(), ..self.repo.clone() };
             let golden = Repo { exclude_newer: exclude_newer.clone(), ..trees.golden_repo.clone() };
             let known = best.as_ref().map(|best| best.prepared.lab.built.key.clone());
@@ -195,7 +200,10 @@ impl Repository<'_> {
                 Err(dropped) => refused.push((lock_from, dropped)),
             }
         }
-        Ok(best.ok_or_else(|| none_of(&refused)))
+        Ok(best.ok_or_else(|| match &refused[..] {
+            [(_, only)] if self.repo.is_scripted => only.clone(),
+            all => none_of(all),
+        }))
     }
 
     /// The base in the environment that one of the trees declares, and the suite on both trees there.
@@ -230,12 +238,20 @@ impl Repository<'_> {
         let prepared = preparation.collect(trees.base.clone(), built)?;
         pipeline.cache.uses(prepared.journals.clone())?;
         let mut runs = Suites::open(&prepared.journals.join("codetaste"))?;
-        let place = Place { lab: &prepared.lab, cache: pipeline.cache };
+        let place = self.place(&prepared.lab);
         let title = format!("{} suite", self.repo.slug);
         let stage = pipeline.progress.stage(&title, 2);
         let settings = &pipeline.config.codetaste;
         let measured = Measured::of(place, &refactoring.patch, settings, (&mut runs, &mut || stage.step()))?;
         Ok(measured.map(|measured| Some(Candidate { lock_from, prepared, measured })))
+    }
+
+    /// Where patches are laid over the tree of a lab, and what runs the suite there.
+    fn place<'b>(&'b self, lab: &'b Lab) -> Place<'b> {
+        static NONE: Scripts = Scripts::new();
+        let scripts = self.repo.pair.as_ref().map_or(&NONE, |pair| &pair.scripts);
+        let Pipeline { cache, config, .. } = self.pipeline;
+        Place { lab, cache, scripts, limit: config.codetaste.suite_timeout }
     }
 
     /// Golden and null, handed in like any submission.
@@ -251,7 +267,7 @@ impl Repository<'_> {
         })?;
         let failing = measured.failing();
         let instance = Instance {
-            place: Place { lab: &prepared.lab, cache: self.pipeline.cache },
+            place: self.place(&prepared.lab),
             ground: &ground,
             rows: &refactoring.rows,
             bounds: measured.bounds,
@@ -260,7 +276,7 @@ impl Repository<'_> {
         };
         let golden = instance.judge(&refactoring.text, &mut suites)?;
         require_run(&golden)?;
-        if !is_right(&golden, 1.0) || golden.pass_set != Some(true) {
+        if !is_right(&golden, 1.0) || golden.pass_set == Some(false) {
             return Ok(Err(failed(PairCause::GoldenFails, &golden)));
         }
         let null = instance.judge(b"", &mut suites)?;

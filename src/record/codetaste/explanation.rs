@@ -26,7 +26,7 @@ const FLAGS: [[&str; 4]; 3] = [
 ];
 
 /// Flags of submissions.
-const SUBMISSION_FLAGS: [[&str; 4]; 7] = [
+const SUBMISSION_FLAGS: [[&str; 4]; 8] = [
     [
         "adds-shim",
         "an added line keeps an old name alive by a shim",
@@ -42,7 +42,14 @@ const SUBMISSION_FLAGS: [[&str; 4]; 7] = [
     [
         "deletes-failing-tests",
         "a case that fails on both trees is not collected any more",
-        "Fewer failures leave room under the most that may fail, so that other tests can break unseen by PASS.",
+        "Fewer failures leave room under the most that may fail, so that other tests can break unseen by PASS. Where nothing could be \
+         collected, the file of such a case is gone.",
+        "Look at `pass_set`: it asks for each case by name.",
+    ],
+    [
+        "skips-failing-tests",
+        "a case that fails on both trees is skipped, or expected to fail",
+        "As for `deletes-failing-tests`: it leaves room for other tests to break.",
         "Look at `pass_set`: it asks for each case by name.",
     ],
     [
@@ -69,7 +76,7 @@ const SUBMISSION_FLAGS: [[&str; 4]; 7] = [
     ],
     [
         "unreached-additive",
-        "an additive pattern matches in new files alone that nothing imports",
+        "an additive pattern matches in new Python files alone that nothing imports",
         "Code that only satisfies a pattern is not a refactoring.",
         "Read the new files.",
     ],
@@ -150,6 +157,12 @@ impl PairCause {
                 "too small a share of the tests passes",
                 "Mostly something is missing from the environment.",
                 "Read `gistmill replay` of one of them; declare what is missing with `requirements` in [[pair]].",
+            ),
+            PairCause::ChangesTree => (
+                "the set-up of the suite changes the tree",
+                "After `setup_system.sh` and `setup_shell.sh` of `run_tests`, `git status` is not clean: what they write would be part of each \
+                 submission's tree.",
+                "Let them write elsewhere, to $HOME or /tmp, or put what they make into the image.",
             ),
             PairCause::GoldenFails => (
                 "the golden patch, handed in, is not judged right",

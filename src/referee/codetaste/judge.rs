@@ -16,6 +16,7 @@ use crate::family::codetaste::weakened::weakens;
 use crate::history;
 use crate::pattern::{Found, Patterns, Sandbox, Tree};
 use crate::record::codetaste::{Bounds, Counts, PatternRow};
+use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
 
 /// Cases of a regression that are named.
@@ -189,14 +190,14 @@ impl Instance<'_> {
         Ok(Judged {
             class: Class::PatchFailed,
             detail: Some(why),
-            pass_set: Some(false),
+            pass_set: self.has_names().then_some(false),
             missing: self.must_pass.iter().cloned().collect(),
             ..judged
         })
     }
 
     fn of_patch(&self, patch: &Patch, changed: &Changed, suites: &mut Suites) -> Result<Judged> {
-        let run = suites.runs(self.place, patch, (Purpose::Judged, 1))?.pop().unwrap_or_default();
+        let run = suites.judged(self.place, patch)?;
         let (found, tree) = match self.measure(patch) {
             // What no engine gets through is the submission's trouble.
             Err(error) if error.fault() == Fault::Usage => return self.refused(error.to_string()),
@@ -219,12 +220,17 @@ impl Instance<'_> {
             class,
             detail: self.detail(class, &run, &missing),
             flags: self.flags(patch, changed, &tree, (&found, &run)),
-            pass_set: (class != Class::Lost).then_some(missing.is_empty()),
+            pass_set: (class != Class::Lost && self.has_names()).then_some(missing.is_empty()),
             missing,
             files_changed: patch.files().count() as u64,
             duration_ms: run.duration_ms,
             ..judged
         })
+    }
+
+    /// Whether the suite names its cases; else none can be asked for.
+    fn has_names(&self) -> bool {
+        !self.place.is_scripted()
     }
 
     fn nothing_runs(&self, suites: &mut Suites) -> Result<bool> {
@@ -323,18 +329,24 @@ impl Instance<'_> {
         let gone: Vec<&str> =
             patch.files().filter(|(_, bytes)| bytes.is_none()).map(|(path, _)| path).collect();
         let applied = Applied { files: &tree.files, put: &put, gone: &gone, changed, additive: &additive };
-        let deletes = run.counts.is_some()
-            && self
-                .failing
-                .iter()
-                .any(|case| !run.outcomes.contains_key(case) && !run.crashed.contains(case));
-        let deletes = deletes.then(|| "deletes-failing-tests".to_owned());
+        // Where nothing could be collected, files that are gone say which cases are.
+        let is_deleted = |case: &str| match run.counts {
+            Some(_) => !run.outcomes.contains_key(case) && !run.crashed.contains(case),
+            None => case.split("::").next().is_some_and(|file| gone.contains(&file)),
+        };
+        let is_skipped =
+            |case: &str| matches!(run.outcomes.get(case), Some(Outcome::Skipped | Outcome::XFailed));
+        let of_failing = |flag: &str, holds: &dyn Fn(&str) -> bool| {
+            self.failing.iter().any(|case| holds(case)).then(|| flag.to_owned())
+        };
+        let deletes = of_failing("deletes-failing-tests", &is_deleted);
+        let skips = of_failing("skips-failing-tests", &is_skipped);
         let touched = put.iter().map(|(path, _)| *path);
         let ends = self.must_pass.iter().map(|case| run.outcomes.get(case).copied());
         let weakens = weakens(&self.ground.base.files, &tree.files, touched, ends);
         let weakens = weakens.then(|| "weakens-tests".to_owned());
         let mut flags: Vec<String> =
-            cheats::flags(&applied).into_iter().chain(deletes).chain(weakens).collect();
+            cheats::flags(&applied).into_iter().chain(deletes).chain(skips).chain(weakens).collect();
         flags.sort_unstable();
         flags
     }

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::script::{self, Shown};
 use crate::attempt::lab::{Lab, Made, Wanted};
 use crate::attempt::overlay::History;
 use crate::beneath::Folder;
 use crate::collect;
 use crate::error::{Error, Fault, Result};
 use crate::family::codetaste::suite::Counts;
+use crate::record::codetaste::{Scripts, sha256_of};
 use crate::record::collected::{Collected, Group};
 use crate::record::id::hash_parts;
 use crate::record::outcome::{Attempt, Exit, Outcome};
@@ -24,6 +27,10 @@ use crate::store::{Cache, discard};
 const VERSION: &str = "codetaste-2";
 /// How often a run is made that the harness loses.
 const TRIES: u32 = 3;
+/// How often scripts run the suite of a submission until they give counts.
+const JUDGED: u32 = 4;
+/// Runs of scripts that are made beside those that are to set the bounds, where some of them give no counts.
+const MORE: u32 = 2;
 /// Of a file whose groups are so often over their limit the others are not run.
 const PATIENCE: u32 = 3;
 
@@ -55,6 +62,9 @@ pub(crate) struct WholeRun {
     /// Whether the harness could not make it.
     #[serde(skip)]
     pub(crate) is_lost: bool,
+    /// Whether it was stopped because it took too long.
+    #[serde(default)]
+    pub(crate) is_late: bool,
 }
 
 impl WholeRun {
@@ -108,6 +118,17 @@ const NOTHING: Counts = Counts { passed: 0, failed: 0, skipped: 0, total: 0 };
 pub(crate) struct Place<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) cache: &'a Cache,
+    /// What runs the suite; none where pytest does.
+    pub(crate) scripts: &'a Scripts,
+    /// What a run of scripts may take.
+    pub(crate) limit: Duration,
+}
+
+impl Place<'_> {
+    /// Whether the suite gives counts alone, and names no case.
+    pub(crate) fn is_scripted(&self) -> bool {
+        !self.scripts.is_empty()
+    }
 }
 
 /// Whole runs, kept in a journal.
@@ -124,6 +145,53 @@ impl Suites {
         Ok(Suites { memo: Memo::open(path)? })
     }
 
+    /// The runs that set the bounds: so many. Of scripts so many with counts, where a few more give them.
+    ///
+    /// # Errors
+    /// Those of [`Suites::runs`].
+    pub(crate) fn of_bounds(&mut self, place: Place<'_>, patch: &Patch, runs: u32) -> Result<Vec<WholeRun>> {
+        let mut made = self.runs(place, patch, (Purpose::Bounds, runs))?;
+        if !place.is_scripted() {
+            return Ok(made);
+        }
+        let lacking = |made: &[WholeRun]| made.iter().any(|run| run.is_lost || run.is_late);
+        let with_counts = |made: &[WholeRun]| made.iter().filter(|run| run.counts.is_some()).count();
+        for more in 1..=MORE {
+            if with_counts(&made) >= runs as usize || lacking(&made) {
+                break;
+            }
+            made = self.runs(place, patch, (Purpose::Bounds, runs + more))?;
+        }
+        if with_counts(&made) >= runs as usize {
+            made.retain(|run| run.counts.is_some());
+        }
+        Ok(made)
+    }
+
+    /// The run that judges a patch: of scripts the first with counts of four.
+    ///
+    /// # Errors
+    /// Those of [`Suites::runs`].
+    pub(crate) fn judged(&mut self, place: Place<'_>, patch: &Patch) -> Result<WholeRun> {
+        let tries = if place.is_scripted() { JUDGED } else { 1 };
+        let mut run = WholeRun::default();
+        for number in 1..=tries {
+            run = self.runs(place, patch, (Purpose::Judged, number))?.pop().unwrap_or_default();
+            if run.counts.is_some() || run.is_lost || run.is_late {
+                break;
+            }
+        }
+        Ok(run)
+    }
+
+    /// What git sees that the set-up of scripts changes in a tree; none where it changes nothing.
+    ///
+    /// # Errors
+    /// IO errors and an interruption; the harness's trouble.
+    pub(crate) fn changes_tree(place: Place<'_>, patch: &Patch) -> Result<Option<String>> {
+        with_overlay(place, patch, |lab| script::set_up_changes(lab, (place.scripts, place.limit)))
+    }
+
     /// So many whole runs with a patch, each made once for its purpose and number.
     ///
     /// # Errors
@@ -134,7 +202,7 @@ impl Suites {
         patch: &Patch,
         (purpose, runs): (Purpose, u32),
     ) -> Result<Vec<WholeRun>> {
-        let keys: Vec<String> = (0..runs).map(|number| key(place.lab, patch, purpose, number)).collect();
+        let keys: Vec<String> = (0..runs).map(|number| key(place, patch, purpose, number)).collect();
         let missing: Vec<u32> = (0..runs)
             .zip(&keys)
             .filter(|(_, key)| self.memo.get(key).is_none())
@@ -142,7 +210,7 @@ impl Suites {
             .collect();
         let mut lost = BTreeMap::new();
         if !missing.is_empty() {
-            let made = with_overlay(place, patch, |lab| whole_runs(lab, &missing))?;
+            let made = with_overlay(place, patch, |lab| whole_runs(lab, place, &missing))?;
             for (number, run) in missing.iter().zip(made) {
                 if run.is_lost {
                     lost.insert(*number, run);
@@ -158,10 +226,17 @@ impl Suites {
     }
 }
 
-fn key(lab: &Lab, patch: &Patch, purpose: Purpose, number: u32) -> String {
+fn key(place: Place<'_>, patch: &Patch, purpose: Purpose, number: u32) -> String {
+    let lab = place.lab;
     let (timeouts, tests) = (format!("{:?}", lab.timeouts), lab.built.tests.join("\0"));
     let purpose = format!("{purpose:?} {number}");
-    hash_parts(&[VERSION, &lab.built.key, &patch.sha256(), &timeouts, &tests, &purpose])
+    let key = hash_parts(&[VERSION, &lab.built.key, &patch.sha256(), &timeouts, &tests, &purpose]);
+    // Only where there are some, so that what pytest showed keeps its key.
+    if place.is_scripted() {
+        hash_parts(&[&key, "scripts", &sha256_of(place.scripts), &format!("{:?}", place.limit)])
+    } else {
+        key
+    }
 }
 
 /// Does something in the tree with a patch laid over it, which nobody asks for again.
@@ -192,7 +267,10 @@ fn without_byte_code(lab: &Lab, patch: &Patch) -> Result<Patch> {
 }
 
 /// Collects the tree, and runs all of it for each number.
-fn whole_runs(lab: &Lab, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+fn whole_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+    if place.is_scripted() {
+        return scripted_runs(lab, place, numbers);
+    }
     let wanted =
         collect::Wanted { tests: &lab.built.tests, options: &lab.options, limit: lab.timeouts.group };
     let found = collect::discover(&*lab.backend, &lab.setting, &wanted, &[])
@@ -206,6 +284,33 @@ fn whole_runs(lab: &Lab, numbers: &[u32]) -> Result<Vec<WholeRun>> {
         Err(error) if error.fault() == Fault::Repository => none(error, false),
         Err(error) if error.fault() == Fault::Harness => none(error, true),
         Err(error) => Err(error),
+    }
+}
+
+/// The same by scripts; the first that is lost or stopped ends them.
+fn scripted_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+    let mut made: Vec<WholeRun> = Vec::new();
+    for _ in numbers {
+        let run = match made.last() {
+            Some(last) if last.is_lost || last.is_late => last.clone(),
+            _ => scripted_run(lab, place)?,
+        };
+        made.push(run);
+    }
+    Ok(made)
+}
+
+fn scripted_run(lab: &Lab, place: Place<'_>) -> Result<WholeRun> {
+    let mut tries = 1;
+    loop {
+        match script::run(lab, (place.scripts, place.limit)) {
+            Ok(Shown { counts, why, duration_ms, is_late }) => {
+                return Ok(WholeRun { counts, duration_ms, why, is_late, ..WholeRun::default() });
+            }
+            Err(error) if error.fault() != Fault::Harness => return Err(error),
+            Err(error) if tries == TRIES => return Ok(WholeRun::without_counts(error.to_string(), true)),
+            Err(_) => tries += 1,
+        }
     }
 }
 
@@ -239,5 +344,132 @@ fn whole_run(lab: &Lab, collected: &Collected, number: u32) -> Result<WholeRun> 
             }
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::backend::{Backend, Finished, Isolation, Job, Mount, Places, Process};
+    use crate::testing::backend::FakeBackend;
+
+    const COUNTS: &str = "{\"passed\": 10, \"failed\": 1, \"total\": 11}";
+    const LIMIT: Duration = Duration::from_secs(7);
+
+    /// Prints these one after the other; `late` is a job that is over its limit.
+    struct Played {
+        places: Places,
+        isolation: Isolation,
+        outputs: Mutex<Vec<&'static str>>,
+    }
+
+    impl Backend for Played {
+        fn places(&self) -> &Places {
+            &self.places
+        }
+
+        fn isolation(&self) -> &Isolation {
+            &self.isolation
+        }
+
+        fn start(&self, _: &Job) -> Result<Box<dyn Process>> {
+            Err(Error::internal("jobs are played"))
+        }
+
+        fn run(&self, job: &Job, limit: Duration) -> Result<Finished> {
+            let scripts = job.mounts.iter().find_map(|mount| match mount {
+                Mount::ReadOnly { host, inside } if inside == Path::new("/scripts") => Some(host),
+                _ => None,
+            });
+            let script = fs_err::read(scripts.unwrap().join("run_tests")).unwrap();
+            assert_eq!((script.as_slice(), limit), (&b"x"[..], LIMIT));
+            assert!(!job.mounts.iter().any(|mount| matches!(mount, Mount::NoPackages { .. })));
+            let said = self.outputs.lock().unwrap().pop().unwrap_or_default();
+            let timed_out = said == "late";
+            let code = (!timed_out).then_some(3);
+            Ok(Finished { code, timed_out, stdout: said.to_owned(), stderr: "traceback".to_owned() })
+        }
+    }
+
+    /// What a suite that prints these shows: the counts of its runs, and why the last has none.
+    fn shown(
+        outputs: &[&'static str],
+        work: impl FnOnce(&mut Suites, Place<'_>) -> Vec<WholeRun>,
+    ) -> (Vec<bool>, Option<String>, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let lab = crate::testing::lab::lab(&FakeBackend::new([]), folder.path());
+        let outputs = outputs.iter().rev().copied().collect();
+        let played = Played {
+            places: Places::in_sandbox(),
+            isolation: Isolation::default(),
+            outputs: Mutex::new(outputs),
+        };
+        let played = Arc::new(played);
+        let lab = Lab { backend: Arc::<Played>::clone(&played), ..lab };
+        let scripts = Scripts::from([("run_tests".to_owned(), b"x".to_vec())]);
+        let place = Place { lab: &lab, cache: &cache, scripts: &scripts, limit: LIMIT };
+        let mut suites = Suites::open(&folder.path().join("runs")).unwrap();
+        let made = work(&mut suites, place);
+        let left = played.outputs.lock().unwrap().len();
+        let why = made.last().and_then(|run| run.why.clone());
+        (made.iter().map(|run| run.counts.is_some()).collect(), why, left)
+    }
+
+    #[test]
+    fn bounds_need_counts_of_so_many_runs_of_scripts_in_two_more() {
+        let of = |outputs: &[&'static str]| {
+            shown(outputs, |suites, place| suites.of_bounds(place, &Patch::default(), 3).unwrap())
+        };
+        assert_eq!(of(&[COUNTS, COUNTS, COUNTS, "not made"]), (vec![true; 3], None, 1));
+        assert_eq!(of(&[COUNTS, "", COUNTS, "", COUNTS, "not made"]), (vec![true; 3], None, 1));
+        let (counted, why, left) = of(&[COUNTS, "", COUNTS, "", "nothing", COUNTS]);
+        assert_eq!((counted, left), (vec![true, false, true, false, false], 1));
+        assert_eq!(why.unwrap(), "no counts; it exits with 3\nnothing\ntraceback");
+        let (counted, why, left) = of(&[COUNTS, "late", COUNTS]);
+        assert_eq!(
+            (counted, left),
+            (vec![true, false, false], 1),
+            "nothing is run after one that is stopped"
+        );
+        assert!(why.unwrap().starts_with("no counts; it takes more than 7 s"));
+    }
+
+    #[test]
+    fn the_first_run_of_scripts_with_counts_judges() {
+        let of = |outputs: &[&'static str]| {
+            shown(outputs, |suites, place| vec![suites.judged(place, &Patch::default()).unwrap()])
+        };
+        assert_eq!(of(&["", "", "", COUNTS, "not made"]), (vec![true], None, 1));
+        assert_eq!(of(&["", "", "", "", COUNTS]).2, 1);
+        assert_eq!(of(&["late", COUNTS]).2, 1);
+        let nonsense = "{\"passed\": 10, \"failed\": -1, \"total\": 11}";
+        assert_eq!(of(&[nonsense, COUNTS, "not made"]), (vec![true], None, 1));
+    }
+
+    #[test]
+    fn other_scripts_are_other_runs_and_pytests_keep_their_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let lab = crate::testing::lab::lab(&FakeBackend::new([]), folder.path());
+        let of = |files: &[(&str, &str)], seconds| {
+            let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+            let (scripts, limit) = (files.collect(), Duration::from_secs(seconds));
+            let place = Place { lab: &lab, cache: &cache, scripts: &scripts, limit };
+            key(place, &Patch::default(), Purpose::Judged, 0)
+        };
+        let one = [("run_tests", "x"), ("more", "y")];
+        assert_eq!(of(&one, 1), of(&one, 1));
+        for (other, seconds) in [
+            (&[("run_tests", "x"), ("more", "z")][..], 1),
+            (&[("run_tests", "x"), ("mory", "")][..], 1),
+            (&one[..1], 1),
+            (&one[..], 2),
+        ] {
+            assert_ne!(of(&one, 1), of(other, seconds), "{other:?} {seconds}");
+        }
+        assert_eq!(of(&[], 1), of(&[], 2), "pytest has other limits");
     }
 }

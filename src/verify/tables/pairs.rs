@@ -17,7 +17,7 @@ use crate::family::codetaste::diff::changed;
 use crate::family::codetaste::submission::authors_id;
 use crate::family::codetaste::suite::Bounds;
 use crate::family::codetaste::view;
-use crate::record::codetaste::{PairCause, PairTree, Side, SuiteRun};
+use crate::record::codetaste::{PairCause, PairTree, Side, SuiteRun, suite_of};
 use crate::record::id::{InstanceId, RepoSlug, sha256_hex};
 use crate::record::limits::TierBounds;
 
@@ -149,6 +149,8 @@ fn of_hidden(one: &mut CodetasteInstance, hidden: &HiddenPair) {
     let of_side = |side: Side| hidden.patterns.iter().filter(|row| row.side == side).count() as u64;
     (one.n_additive, one.n_reductive) = (of_side(Side::Additive), of_side(Side::Reductive));
     one.n_must_pass = hidden.must_pass.len() as u64;
+    suite_of(&hidden.scripts).clone_into(&mut one.suite);
+    one.language = hidden.scripts.is_empty().then(|| "python".to_owned());
     let texts = [("instructed", &hidden.description), ("open", &hidden.open_description)];
     one.tracks =
         texts.iter().filter(|(_, text)| text.is_some()).map(|(name, _)| (*name).to_owned()).collect();

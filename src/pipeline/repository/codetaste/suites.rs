@@ -8,7 +8,7 @@ use crate::family::codetaste::suite::{Bounds, NotEnough, gate_by};
 use crate::record::codetaste::{Dropped, PairCause, PairTree, Settings, SuiteRun};
 use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
-use crate::referee::codetaste::suite::{Place, Purpose, Suites, WholeRun};
+use crate::referee::codetaste::suite::{Place, Suites, WholeRun};
 
 /// What the suite showed.
 pub(super) struct Measured {
@@ -30,19 +30,24 @@ impl Measured {
     ) -> Result<Kept<Measured>> {
         let (mut runs, mut whole) = (Vec::new(), Vec::new());
         for (tree, patch) in [(PairTree::Base, &Patch::default()), (PairTree::Golden, golden)] {
-            let made = suites.runs(place, patch, (Purpose::Bounds, settings.runs))?;
+            let made = suites.of_bounds(place, patch, settings.runs)?;
             step();
             for (number, run) in (0..).zip(&made) {
                 if run.is_lost {
                     let why = run.why.clone().unwrap_or_default();
                     return Err(Error::harness("the suite could not be run here").with_detail(why));
                 }
-                if let Some(dropped) = refused(tree, run, settings, place.lab.jobs()) {
+                // A script has all of the time for itself.
+                let jobs = if place.is_scripted() { 1 } else { place.lab.jobs() };
+                if let Some(dropped) = refused(tree, run, settings, jobs) {
                     return Ok(Err(dropped));
                 }
                 runs.push(SuiteRun { tree, number, counts: run.counts, duration_ms: run.duration_ms });
             }
             whole.extend(made);
+        }
+        if let Some(dropped) = changed(place, golden)? {
+            return Ok(Err(dropped));
         }
         let bounds = Bounds::of(runs.iter().map(|run| run.counts));
         let none = Dropped { cause: PairCause::SuiteCrashes, evidence: "no run gave counts".to_owned() };
@@ -83,9 +88,32 @@ impl Measured {
     }
 }
 
+/// A tree that the set-up of scripts changes.
+fn changed(place: Place<'_>, golden: &Patch) -> Result<Option<Dropped>> {
+    if !place.is_scripted() {
+        return Ok(None);
+    }
+    for (tree, patch) in [(PairTree::Base, &Patch::default()), (PairTree::Golden, golden)] {
+        if let Some(changes) = Suites::changes_tree(place, patch)? {
+            let evidence = format!("on {}, after set-up git sees\n{changes}", tree.as_str());
+            return Ok(Some(Dropped { cause: PairCause::ChangesTree, evidence }));
+        }
+    }
+    Ok(None)
+}
+
 /// Why a run is not enough.
 fn refused(tree: PairTree, run: &WholeRun, settings: &Settings, jobs: usize) -> Option<Dropped> {
     let tree = tree.as_str();
+    let most = settings.suite_timeout.as_secs_f64() * jobs as f64;
+    let late = || Dropped {
+        cause: PairCause::SuiteTooLong,
+        // How long it took differs from build to build.
+        evidence: format!("a run on {tree} takes more than {most:.0} s"),
+    };
+    if run.is_late {
+        return Some(late());
+    }
     if let Some(why) = gate_by(run.counts, settings.min_tests, settings.min_pass_rate) {
         let (cause, evidence) = match (why, run.counts) {
             (NotEnough::FewTests, Some(counts)) => {
@@ -102,12 +130,7 @@ fn refused(tree: PairTree, run: &WholeRun, settings: &Settings, jobs: usize) -> 
         };
         return Some(Dropped { cause, evidence });
     }
-    let most = settings.suite_timeout.as_secs_f64() * jobs as f64;
-    (run.duration_ms / 1000.0 > most).then(|| Dropped {
-        cause: PairCause::SuiteTooLong,
-        // How long it took differs from build to build.
-        evidence: format!("a run on {tree} takes more than {most:.0} s"),
-    })
+    (run.duration_ms / 1000.0 > most).then(late)
 }
 
 #[cfg(test)]
