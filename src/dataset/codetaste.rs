@@ -12,11 +12,10 @@ use serde_json::{Map, Value};
 
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
-use super::json_schema::properties;
 use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
 use super::rated::rate;
-use super::schema::{ColumnOf, borrowed, number, real, text, texts};
+use super::schema::{ColumnOf, borrowed, number, properties, real, text, texts};
 use super::write::{self, table, text as write_text};
 use super::{DatasetInput, subsets};
 use crate::error::{Error, Result};

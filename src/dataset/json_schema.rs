@@ -1,9 +1,9 @@
 //! JSON schemas of rows, made of the columns that are written and of the dictionary. Pure.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::dictionary::{ATTEMPTS, CASES, Entry, GROUPS, INSTANCES, TRACES};
-use super::schema::{self, ColumnOf};
+use super::dictionary::{ATTEMPTS, CASES, GROUPS, INSTANCES, TRACES};
+use super::schema::{self, properties};
 use super::{codetaste, recube};
 use crate::record::family::{Family, Unit};
 
@@ -44,18 +44,10 @@ pub(crate) fn of_row(family: Family, table: &str) -> Option<Value> {
     }))
 }
 
-/// Each column with its type, null among it, and what it means.
-pub(super) fn properties<R>(columns: &[ColumnOf<R>], entries: &[Entry]) -> Map<String, Value> {
-    let of = |(column, (_, meaning)): (&ColumnOf<R>, &Entry)| {
-        let mut cell = column.json_type();
-        cell["description"] = (*meaning).into();
-        (column.name.to_owned(), cell)
-    };
-    columns.iter().zip(entries).map(of).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use super::*;
     use crate::testing::made_up::MadeUp;
 

@@ -9,11 +9,10 @@ use serde_json::{Map, Value};
 
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
-use super::json_schema::properties;
 use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
 use super::rated::{Rate, rate};
-use super::schema::{ColumnOf, borrowed, flag, number, numbers, real, text, texts};
+use super::schema::{ColumnOf, borrowed, flag, number, numbers, properties, real, text, texts};
 use super::write::{self, InstanceRow, table, text as write_text};
 use super::{DatasetInput, subsets};
 use crate::beneath::Folder;

@@ -6,8 +6,9 @@
 use std::borrow::Borrow;
 
 use polars::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::dictionary::Entry;
 use super::rows::{AttemptRow, CaseRow, GroupRow, TraceRow};
 use crate::record::instance::{Axis, Instance};
 use crate::record::trace::Traced;
@@ -35,6 +36,16 @@ enum Cells<R> {
 /// When polars refuses the columns, which is a bug.
 pub fn frame<R, B: Borrow<R>>(columns: &[ColumnOf<R>], rows: &[B]) -> PolarsResult<DataFrame> {
     DataFrame::new(rows.len(), columns.iter().map(|column| column.series(rows).into_column()).collect())
+}
+
+/// Each column with its type, null among it, and what it means.
+pub(super) fn properties<R>(columns: &[ColumnOf<R>], entries: &[Entry]) -> Map<String, Value> {
+    let of = |(column, (_, meaning)): (&ColumnOf<R>, &Entry)| {
+        let mut cell = column.json_type();
+        cell["description"] = (*meaning).into();
+        (column.name.to_owned(), cell)
+    };
+    columns.iter().zip(entries).map(of).collect()
 }
 
 /// The names of columns with their types as they are read.

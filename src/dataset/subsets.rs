@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::subset::Subset;
 
 /// The folder of a dataset that holds them.
-pub const FOLDER: &str = "subsets";
+pub const FOLDER: &str = write::SUBSETS;
 
 /// Writes the members of each subset into new files of `folder`, with all of their columns.
 ///

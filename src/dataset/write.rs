@@ -16,7 +16,6 @@ use super::private::Private;
 use super::rated::Rated;
 use super::rows::{self, GroupRow};
 use super::schema::{self, ColumnOf};
-use super::subsets::FOLDER;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::evidence::GroupEvidence;
@@ -36,6 +35,8 @@ impl InstanceRow for Instance {
     }
 }
 
+/// The folder of a dataset that holds its subsets.
+pub const SUBSETS: &str = "subsets";
 /// Rows of a row group: fixed, so that the bytes depend on the rows alone.
 const ROW_GROUP: usize = 4_096;
 
@@ -103,10 +104,10 @@ struct Published {
 
 impl Published {
     fn create(place: &Folder, assembled: &Assembled<'_>, subsets: &[Subset]) -> Result<Self> {
-        place.make_folder(Path::new(FOLDER))?;
+        place.make_folder(Path::new(SUBSETS))?;
         let all = ("instances".to_owned(), (0..assembled.instances.len()).collect());
         let members = |subset: &Subset| subset.members(&assembled.instances).into_iter().collect();
-        let subsets = subsets.iter().map(|one| (format!("{FOLDER}/{}", one.name), members(one)));
+        let subsets = subsets.iter().map(|one| (format!("{SUBSETS}/{}", one.name), members(one)));
         let create = |(name, members): (String, _)| Ok((InstanceFiles::create(place, &name)?, members));
         let files = std::iter::once(all).chain(subsets).map(create).collect::<Result<_>>()?;
         Ok(Published { files, written: 0, first: None })
