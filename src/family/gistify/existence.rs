@@ -126,6 +126,8 @@ struct OriginalBlock {
     header: Header,
     at: At,
     lines: Index,
+    /// Whether it has more than its header, counted as a submission's lines are.
+    has_body: bool,
     children: Children,
 }
 
@@ -182,16 +184,24 @@ impl Corpus {
                 let block = self.blocks.len();
                 let own = &cut.blocks[block - first];
                 let siblings = match own.parent {
-                    Some(parent) => &mut self.blocks[first + parent].children,
+                    Some(parent) => {
+                        self.blocks[first + parent].has_body = true;
+                        &mut self.blocks[first + parent].children
+                    }
                     None => &mut self.roots,
                 };
                 siblings.entry((own.kind, own.name.clone())).or_default().push(block);
                 let lines = Index::default();
-                self.blocks.push(OriginalBlock { header: *header, at, lines, children: Children::new() });
+                let children = Children::new();
+                self.blocks.push(OriginalBlock { header: *header, at, lines, has_body: false, children });
                 continue;
             }
             let index = match unit.block {
-                Some(block) => &mut self.blocks[first + block].lines,
+                Some(block) => {
+                    let block = &mut self.blocks[first + block];
+                    block.has_body |= unit.kind.is_counted(ControlFlow::Branches);
+                    &mut block.lines
+                }
                 None => &mut self.top,
             };
             index.add(unit.keys, at);
@@ -285,9 +295,15 @@ impl Corpus {
     fn best(&self, tree: &Tree<'_>, block: usize, candidates: &Children) -> Vec<(usize, Hit)> {
         let own = &tree.cut.blocks[block];
         let named = candidates.get(&(own.kind, own.name.clone())).into_iter().flatten();
+        // A header, at most with a text, is not a function that does something.
+        let is_stub =
+            own.kind == BlockKind::Function && tree.own[block].len() < 2 && tree.inner[block].is_empty();
         let mut best = Vec::new();
         for candidate in named {
             let original = &self.blocks[*candidate];
+            if is_stub && original.has_body {
+                continue;
+            }
             let mut found = Vec::new();
             for unit in &tree.own[block] {
                 found.extend(original.find(&tree.cut.units[*unit], candidate + 1).map(|hit| (*unit, hit)));

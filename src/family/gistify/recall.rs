@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::existence::Line;
+use super::existence::{Existence, Line};
 use super::units::LineKind;
 use crate::score::Ratio;
 
@@ -31,12 +31,14 @@ fn block(name: &str) -> Option<Vec<&str>> {
     has_block.then_some(parts)
 }
 
-/// The functions of a submission, and whether one of their lines ran; of those without a line that could, true.
+/// The functions of a submission, and whether one of their lines ran; of those without a line that could, whether the repository
+/// has them.
 fn entered<'l>(lines: &'l [Line], ran: Option<&BTreeSet<u32>>) -> BTreeMap<Vec<&'l str>, bool> {
     let is_function = |kind| matches!(kind, LineKind::Function | LineKind::AsyncFunction);
     let path = |line: &'l Line| line.block.iter().map(String::as_str).collect::<Vec<_>>();
+    let is_known = |line: &Line| ran.is_none() || matches!(line.existence, Existence::Found { .. });
     let mut found: BTreeMap<Vec<&str>, bool> =
-        lines.iter().filter(|line| is_function(line.kind)).map(|line| (path(line), true)).collect();
+        lines.iter().filter(|line| is_function(line.kind)).map(|line| (path(line), is_known(line))).collect();
     let Some(ran) = ran else { return found };
     let mut seen: BTreeMap<Vec<&str>, bool> = BTreeMap::new();
     let inside = lines.iter().filter(|line| !is_function(line.kind) && line.kind != LineKind::Text);
@@ -44,7 +46,7 @@ fn entered<'l>(lines: &'l [Line], ran: Option<&BTreeSet<u32>>) -> BTreeMap<Vec<&
         *seen.entry(path(line)).or_default() |= ran.contains(&line.first);
     }
     for (path, entered) in &mut found {
-        *entered = seen.get(path).copied().unwrap_or(true);
+        *entered = seen.get(path).copied().unwrap_or(*entered);
     }
     found
 }
@@ -53,7 +55,7 @@ fn entered<'l>(lines: &'l [Line], ran: Option<&BTreeSet<u32>>) -> BTreeMap<Vec<&
 mod tests {
     use super::*;
     use crate::family::gistify::Corpus;
-    use crate::score::Modules;
+    use crate::score::{File, Modules};
 
     const TEXT: &str = "\
 class Box:
@@ -69,7 +71,8 @@ def helper(): return 3
 ";
 
     fn recall(ran: Option<&[u32]>) -> Ratio {
-        let corpus = Corpus::of(&[], Modules::default());
+        let original = File { path: "tiny/core.py", text: TEXT };
+        let corpus = Corpus::of(&[original], Modules::default());
         let lines = corpus.line_existence(TEXT).unwrap().lines;
         let ran = ran.map(|lines| lines.iter().copied().collect());
         let traced =
@@ -86,6 +89,17 @@ def helper(): return 3
         assert_eq!(recall(Some(&[1, 2, 3, 6, 7, 8, 9])), Ratio { part: 4, whole: 5 });
         assert_eq!(recall(Some(&[1, 2, 6, 7, 9])), Ratio { part: 2, whole: 5 }, "headers run on their own");
         assert_eq!(recall(Some(&[])), Ratio { part: 1, whole: 5 });
+    }
+
+    #[test]
+    fn a_header_over_a_text_is_not_a_function_that_does_something() {
+        let original = File { path: "tiny/core.py", text: TEXT };
+        let corpus = Corpus::of(&[original], Modules::default());
+        let found = corpus.line_existence("def join(): 'A text.'\ndef helper():\n    'A text.'\n").unwrap();
+        assert_eq!(found.rate, Ratio { part: 0, whole: 2 });
+        let traced = ["join", "helper"].map(|name| ("tiny/core.py".to_owned(), name.to_owned()));
+        let ran = BTreeSet::from([1, 2, 3]);
+        assert_eq!(trace_recall(&traced, |_| false, &found.lines, Some(&ran)), Ratio { part: 0, whole: 2 });
     }
 
     #[test]
