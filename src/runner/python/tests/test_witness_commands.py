@@ -7,7 +7,7 @@ from driver import PYTHON
 from generating import SUBMISSION, Made
 
 TREE = {
-    "shop/__init__.py": "",
+    "shop/__init__.py": "'Sells. '\n",
     "shop/__main__.py": "import sys\nfrom .cli import main\n\nif __name__ == '__main__':\n    sys.exit(main())\n",
     "shop/cli.py": '''\
 """The command line."""
@@ -159,8 +159,11 @@ def letters(text):
 """
 
 
+from shop import __doc__ as of_package
+
+
 def usage():
-    first = __doc__.split()[0]
+    first = of_package + __doc__.split()[0]
     return f"{first} {__doc__.strip()}"
 ''',
     "shop/speech.py": '''\
@@ -245,6 +248,7 @@ def test_texts_that_a_command_prints_and_the_names_of_its_loggers_stay(start):
 def test_the_docstring_of_a_module_that_its_code_prints_is_there(start):
     made = make(start, entry("script", path="tools/usage.py"))
     assert made.text is not None, made.said["failures"]
+    assert "shop_text = 'Sells. '\n" in made.text
     assert "shop_usage_text = \"Usage: shop\\n    [what]" in made.text and "{shop_usage_text.strip()}" in made.text, made.text
 
 

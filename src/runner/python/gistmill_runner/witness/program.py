@@ -159,6 +159,15 @@ class Program:
                         found[name].append(Binding("global", node))
         return dict(found)
 
+    def owner_of(self, module, name):
+        """The module whose own a name is that others may import from it."""
+        for _ in range(50):
+            sources = [one for one in self.bindings[module.name].get(name, ()) if one.kind == "from"]
+            if not sources or sources[-1].target[0] not in self.by_name:
+                break
+            module, name = self.by_name[sources[-1].target[0]], sources[-1].target[1]
+        return module
+
     def resolve(self, name_of_module, name, assigned=(), seen=()):
         """What a name of a module means. `assigned` holds (module, name) whose import has become an assignment."""
         place = (name_of_module, name)

@@ -195,7 +195,8 @@ class References:
         elif meaning == ("builtin", "__name__") and self.begins not in (None, module) and not is_key(module.source.parents[node]):
             found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "called"))
         elif meaning == ("builtin", "__doc__") and module is not self.main and not is_key(module.source.parents[node]):
-            found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "text"))
+            owner = self.program.owner_of(module, node.id)
+            found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "text", owner.name))
         elif meaning == ("builtin", "__file__") and self.places and node.lineno not in module.protected:
             if "/" in module.source.path:
                 span = module.source.span(node)

@@ -23,7 +23,7 @@ class Rendering:
         self.imported = set()
         # Names for the docstrings of modules whose code reads them.
         self.texts = {}
-        for module in sorted({one.module.name for one in closure.references if one.kind == "text"}):
+        for module in sorted({one.parts for one in closure.references if one.kind == "text"}):
             taken = set(self.final.values()).union(self.texts.values())
             self.texts[module] = unused(module.replace(".", "_") + "_text", taken)
         self.edits = self._edits()
@@ -144,7 +144,7 @@ class Rendering:
         if reference.kind == "called":
             return json.dumps(reference.module.name)
         if reference.kind == "text":
-            return self.texts[reference.module.name]
+            return self.texts[reference.parts]
         if reference.kind == "by name":
             return chosen + "[" if reference.parts == "[" else "]"
         if reference.kind == "dotted":
