@@ -59,6 +59,19 @@ pub struct Prepared {
     _lock: Option<Lock>,
 }
 
+impl Prepared {
+    /// Another tree in the same environment, with journals of its own.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub(super) fn on(&self, lab: Lab, pinned: Pinned, collected: Collected) -> Result<Prepared> {
+        let journals = self.journals.join(&lab.built.key);
+        fs_err::create_dir_all(&journals)?;
+        let (tried, late) = Default::default();
+        Ok(Prepared { pinned, collected, lab, image: self.image.clone(), journals, tried, late, _lock: None })
+    }
+}
+
 /// One repository on its way to [`Prepared`].
 pub struct Preparation<'a> {
     pipeline: &'a Pipeline<'a>,

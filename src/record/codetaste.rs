@@ -116,6 +116,26 @@ impl PairTree {
     }
 }
 
+/// Whose declarations an environment is locked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LockFrom {
+    /// The lock of golden, and what only that of the base has.
+    Both,
+    Golden,
+    Base,
+}
+
+impl LockFrom {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LockFrom::Both => "both",
+            LockFrom::Golden => "golden",
+            LockFrom::Base => "base",
+        }
+    }
+}
+
 /// A whole run of the suite of a tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteRun {
@@ -237,7 +257,7 @@ pub struct PatchShape {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedPair {
     pub row: PairRow,
-    pub lock_from: PairTree,
+    pub lock_from: LockFrom,
     pub runs: Vec<SuiteRun>,
     pub bounds: Bounds,
     /// Cases that pass in every run of both trees.

@@ -2,8 +2,8 @@
 
 use super::made_up::MadeUp;
 use crate::record::codetaste::{
-    Bounds, Counts, Dropped, PairCause, PairRow, PairTree, PatchShape, PatternRow, PublishedPair, Side,
-    SuiteRun,
+    Bounds, Counts, Dropped, LockFrom, PairCause, PairRow, PairTree, PatchShape, PatternRow, PublishedPair,
+    Side, SuiteRun,
 };
 use crate::record::family::Family;
 use crate::record::id::{InstanceId, RepoSlug};
@@ -81,7 +81,7 @@ fn add(contribution: &mut Contribution) {
     contribution.variants.clear();
     contribution.codetaste = Some(PublishedPair {
         row,
-        lock_from: PairTree::Base,
+        lock_from: LockFrom::Base,
         runs: trees.into_iter().flat_map(|tree| [run(tree, 0), run(tree, 1)]).collect(),
         bounds: Bounds { passed: 20, failed: 1 },
         must_pass,

@@ -9,18 +9,20 @@ use super::{Repository, Work};
 use crate::attempt::lab::Lab;
 use crate::beneath::Folder;
 use crate::config::{Golden, Locked, Pair, Repo};
+use crate::environment::plan::lock::Lock;
 use crate::error::{Error, Fault, Result};
 use crate::family::sample::Choice;
 use crate::history;
 use crate::pipeline::prepare::{Preparation, Prepared};
 use crate::pipeline::{Pipeline, Stage};
-use crate::record::codetaste::{Dropped, PairCause, PairRow, PairTree, PublishedPair, Scripts};
+use crate::record::codetaste::{Dropped, LockFrom, PairCause, PairRow, PublishedPair, Scripts};
+use crate::record::environment::Built;
 use crate::record::id::InstanceId;
 use crate::record::instance::Contribution;
 use crate::record::moment::Cutoff;
 use crate::record::source::Pinned;
 use crate::referee::codetaste::judge::{Class, Ground, Instance, Judged};
-use crate::referee::codetaste::suite::{Place, Suites};
+use crate::referee::codetaste::suite::{Place, Suites, collected, with_overlay};
 use crate::screen::considered::Depth;
 use crate::source;
 use refactoring::Refactoring;
@@ -34,7 +36,7 @@ const LONGEST_LOCK: u64 = 64 << 20;
 
 /// The base in an environment, and what the suite showed there on both trees.
 struct Candidate {
-    lock_from: PairTree,
+    lock_from: LockFrom,
     prepared: Prepared,
     measured: Measured,
 }
@@ -90,8 +92,12 @@ impl Repository<'_> {
         if until < Stage::Confirm {
             return Ok(None);
         }
+        let on_golden = self.kept_on_golden(&prepared, &trees, &refactoring)?;
         self.enter(Stage::Confirm);
-        let must_pass = must_pass(&work, &measured);
+        let must_pass: BTreeSet<String> = kept_cases(&work)
+            .filter(|case| on_golden.contains(*case) && measured.passes_always(case))
+            .map(str::to_owned)
+            .collect();
         let judged = self.gates(&prepared, &refactoring, (&measured, &must_pass))?;
         let flags = match judged {
             Ok(()) => [refactoring.flags.clone(), measured.flags()].concat(),
@@ -170,13 +176,13 @@ impl Repository<'_> {
     fn candidate(&self, trees: &Trees, refactoring: &Refactoring) -> Result<Kept<Candidate>> {
         let later = trees.base.pinned_at.as_str().max(&trees.golden.pinned_at);
         let exclude_newer = self.repo.exclude_newer.clone().or_else(|| Cutoff::parse(later));
-        let locks: &[PairTree] = match () {
+        let locks: &[LockFrom] = match () {
             // What an image has is not locked by a tree.
-            () if self.repo.is_scripted => &[PairTree::Base],
-            () if refactoring.changes_declarations => &[PairTree::Golden, PairTree::Base],
-            () => &[PairTree::Base, PairTree::Golden],
+            () if self.repo.is_scripted => &[LockFrom::Base],
+            () if refactoring.changes_declarations => &[LockFrom::Both, LockFrom::Golden, LockFrom::Base],
+            () => &[LockFrom::Base, LockFrom::Golden],
         };
-        let (mut best, mut refused): (Option<Candidate>, Vec<(PairTree, Dropped)>) = (None, Vec::new());
+        let (mut best, mut refused): (Option<Candidate>, Vec<(LockFrom, Dropped)>) = (None, Vec::new());
         for &lock_from in locks {
             let base = Repo { exclude_newer: exclude_newer.clone(), ..self.repo.clone() };
             let golden = Repo { exclude_newer: exclude_newer.clone(), ..trees.golden_repo.clone() };
@@ -210,22 +216,28 @@ impl Repository<'_> {
     fn in_environment(
         &self,
         trees: &Trees,
-        (base, golden, lock_from): (&Repo, &Repo, PairTree),
+        (base, golden, lock_from): (&Repo, &Repo, LockFrom),
         refactoring: &Refactoring,
         known: Option<&str>,
     ) -> Result<Kept<Option<Candidate>>> {
         let pipeline = self.pipeline;
-        let repo = match lock_from {
-            PairTree::Base => base.clone(),
-            PairTree::Golden => {
-                let built = Preparation::new(pipeline, golden).environment(&trees.golden)?;
-                let lock = Folder::open(&built.recipe_dir)?
-                    .read(std::path::Path::new("requirements.lock"), LONGEST_LOCK)?;
-                let text = String::from_utf8(lock)
-                    .map_err(|error| Error::internal("a lock is not text").with_source(error))?;
-                let locked = Locked { text, asked_python: base.python.clone() };
-                Repo { locked: Some(locked), python: Some(built.python), ..base.clone() }
+        let repo = if lock_from == LockFrom::Base {
+            base.clone()
+        } else {
+            let built = Preparation::new(pipeline, golden).environment(&trees.golden)?;
+            let mut lock = lock_of(&built)?;
+            let on_its_python = Repo { python: Some(built.python), ..base.clone() };
+            if lock_from == LockFrom::Both {
+                let both = lock
+                    .and(&lock_of(&Preparation::new(pipeline, &on_its_python).environment(&trees.base)?)?);
+                // Golden's alone is tried next.
+                if both == lock {
+                    return Ok(Ok(None));
+                }
+                lock = both;
             }
+            let locked = Locked { text: lock.text(), asked_python: base.python.clone() };
+            Repo { locked: Some(locked), ..on_its_python }
         };
         let preparation = Preparation::new(pipeline, &repo);
         let built = preparation.environment(&trees.base)?;
@@ -252,6 +264,27 @@ impl Repository<'_> {
         let scripts = self.repo.pair.as_ref().map_or(&NONE, |pair| &pair.scripts);
         let Pipeline { cache, config, .. } = self.pipeline;
         Place { lab, cache, scripts, limit: config.codetaste.suite_timeout }
+    }
+
+    /// Cases of the groups that screening keeps on the golden tree.
+    fn kept_on_golden(
+        &self,
+        prepared: &Prepared,
+        trees: &Trees,
+        refactoring: &Refactoring,
+    ) -> Result<BTreeSet<String>> {
+        if self.repo.is_scripted {
+            return Ok(BTreeSet::new());
+        }
+        with_overlay(self.place(&prepared.lab), &refactoring.patch, |lab| {
+            let collected = collected(&lab)?;
+            let all: Vec<usize> = (0..collected.groups.len()).collect();
+            let golden = prepared.on(lab, trees.golden.clone(), collected)?;
+            let options = self.replay_options();
+            let mut work = self.work(&golden, &options)?;
+            self.screen(&mut work, &all)?;
+            Ok(kept_cases(&work).map(str::to_owned).collect())
+        })
     }
 
     /// Golden and null, handed in like any submission.
@@ -328,8 +361,17 @@ fn kept<T>(made: Result<Kept<T>>) -> Result<Kept<T>> {
     }
 }
 
+/// What an environment installed.
+fn lock_of(built: &Built) -> Result<Lock> {
+    let lock =
+        Folder::open(&built.recipe_dir)?.read(std::path::Path::new("requirements.lock"), LONGEST_LOCK)?;
+    let text =
+        String::from_utf8(lock).map_err(|error| Error::internal("a lock is not text").with_source(error))?;
+    Ok(Lock::parse(&text))
+}
+
 /// Why no environment serves both trees: the cause that all have, or that they differ.
-fn none_of(refused: &[(PairTree, Dropped)]) -> Dropped {
+fn none_of(refused: &[(LockFrom, Dropped)]) -> Dropped {
     let first = refused.first().map(|(_, dropped)| dropped.cause);
     let is_one = refused.iter().all(|(_, dropped)| Some(dropped.cause) == first);
     let said = refused.iter().map(|(lock_from, dropped)| {
@@ -341,13 +383,11 @@ fn none_of(refused: &[(PairTree, Dropped)]) -> Dropped {
     }
 }
 
-/// Cases that pass in every run of both trees, of groups that screening keeps.
-fn must_pass(work: &Work<'_>, measured: &Measured) -> BTreeSet<String> {
+/// Cases of the groups that screening keeps.
+fn kept_cases<'w>(work: &'w Work<'_>) -> impl Iterator<Item = &'w str> {
     let verdicts = work.screening.verdicts(Depth::First);
-    let groups = work.prepared.collected.groups.iter().zip(verdicts);
-    let kept = groups.filter(|(_, verdict)| verdict.is_kept());
-    let cases = kept.flat_map(|(group, _)| group.cases.iter().map(|case| case.case_id.as_str()));
-    cases.filter(|case| measured.passes_always(case)).map(str::to_owned).collect()
+    let kept = work.prepared.collected.groups.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_kept());
+    kept.flat_map(|(group, _)| group.cases.iter().map(|case| case.case_id.as_str()))
 }
 
 #[cfg(test)]

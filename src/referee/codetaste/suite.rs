@@ -189,7 +189,7 @@ impl Suites {
     /// # Errors
     /// IO errors and an interruption; the harness's trouble.
     pub(crate) fn changes_tree(place: Place<'_>, patch: &Patch) -> Result<Option<String>> {
-        with_overlay(place, patch, |lab| script::set_up_changes(lab, (place.scripts, place.limit)))
+        with_overlay(place, patch, |lab| script::set_up_changes(&lab, (place.scripts, place.limit)))
     }
 
     /// So many whole runs with a patch, each made once for its purpose and number.
@@ -210,7 +210,7 @@ impl Suites {
             .collect();
         let mut lost = BTreeMap::new();
         if !missing.is_empty() {
-            let made = with_overlay(place, patch, |lab| whole_runs(lab, place, &missing))?;
+            let made = with_overlay(place, patch, |lab| whole_runs(&lab, place, &missing))?;
             for (number, run) in missing.iter().zip(made) {
                 if run.is_lost {
                     lost.insert(*number, run);
@@ -239,14 +239,31 @@ fn key(place: Place<'_>, patch: &Patch, purpose: Purpose, number: u32) -> String
     }
 }
 
-/// Does something in the tree with a patch laid over it, which nobody asks for again.
-fn with_overlay<T>(place: Place<'_>, patch: &Patch, work: impl FnOnce(&Lab) -> Result<T>) -> Result<T> {
+/// Does something in the tree with a patch laid over it, which is gone afterwards.
+///
+/// # Errors
+/// Those of the work; IO errors.
+pub(crate) fn with_overlay<T>(
+    place: Place<'_>,
+    patch: &Patch,
+    work: impl FnOnce(Lab) -> Result<T>,
+) -> Result<T> {
     let lab = place.lab.with(place.cache, &without_byte_code(place.lab, patch)?, History::Kept)?;
-    let done = work(&lab);
-    if let Some(folder) = lab.built.tree.parent() {
-        discard(folder)?;
-    }
+    let folder = lab.built.tree.parent().map(Path::to_owned);
+    let done = work(lab);
+    folder.map_or(Ok(()), |folder| discard(&folder))?;
     done
+}
+
+/// The tests of a tree.
+///
+/// # Errors
+/// What pytest says where it finds none, and trouble of the harness.
+pub(crate) fn collected(lab: &Lab) -> Result<Collected> {
+    let wanted =
+        collect::Wanted { tests: &lab.built.tests, options: &lab.options, limit: lab.timeouts.group };
+    let (found, pytest) = collect::discover(&*lab.backend, &lab.setting, &wanted, &[])?;
+    collect::collected(&found, pytest, &lab.base().normalizer, false)
 }
 
 /// A patch that also hides the byte code of what it changes.
@@ -271,15 +288,11 @@ fn whole_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<WholeR
     if place.is_scripted() {
         return scripted_runs(lab, place, numbers);
     }
-    let wanted =
-        collect::Wanted { tests: &lab.built.tests, options: &lab.options, limit: lab.timeouts.group };
-    let found = collect::discover(&*lab.backend, &lab.setting, &wanted, &[])
-        .and_then(|(found, pytest)| collect::collected(&found, pytest, &lab.base().normalizer, false));
     let none = |error: Error, is_lost| {
         let why = format!("{error}\n{}", error.detail().unwrap_or_default());
         Ok(numbers.iter().map(|_| WholeRun::without_counts(why.trim_end().to_owned(), is_lost)).collect())
     };
-    match found {
+    match collected(lab) {
         Ok(collected) => numbers.iter().map(|number| whole_run(lab, &collected, *number)).collect(),
         Err(error) if error.fault() == Fault::Repository => none(error, false),
         Err(error) if error.fault() == Fault::Harness => none(error, true),
