@@ -7,6 +7,7 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Decorator, Expr, ExprCall, Stmt, StmtAssert, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
+pub use self::twins::{Twin, other_value, twins};
 use super::donors::Donors;
 use super::locate::{self, Found, TestName};
 use super::uses::{
@@ -629,6 +630,8 @@ fn other(text: &str) -> Option<String> {
         Err(_) => None,
     }
 }
+
+mod twins;
 
 #[cfg(test)]
 mod tests;
