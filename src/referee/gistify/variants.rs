@@ -724,6 +724,43 @@ mod tests {
     }
 
     #[test]
+    fn twins_come_first_and_take_the_place_of_other_inputs() {
+        use VariantKind::{OtherExpected, OtherInput, RaiseAt};
+        let group = crate::testing::attempts::group();
+        let twin = |pair, is_right, fit| Candidate {
+            twin: Some((pair, is_right)),
+            ..candidate(&group, OtherInput, if is_right { Outcome::Passed } else { Outcome::Failed }, fit)
+        };
+        let mut all: Vec<Candidate<'_>> =
+            (0..3).flat_map(|pair| [twin(pair, true, None), twin(pair, false, None)]).collect();
+        all.push(candidate(&group, OtherInput, Outcome::Passed, None));
+        all.push(candidate(&group, RaiseAt, Outcome::Failed, None));
+        all.extend((0..3).map(|_| candidate(&group, OtherExpected, Outcome::Failed, None)));
+        assert_eq!(choose(0, &golden(), &all), [0, 1, 2, 3, 4, 5, 8, 7], "all twins are tried");
+        all[..6].iter_mut().for_each(|one| one.fit = Some(true));
+        assert_eq!(choose(0, &golden(), &all), [0, 1, 2, 3, 8, 7, 6, 9]);
+        all[..2].iter_mut().for_each(|one| one.fit = Some(false));
+        assert_eq!(choose(0, &golden(), &all)[..4], [2, 3, 4, 5]);
+        assert!(all[2].refutes_constant(&golden()) && all[3].refutes_constant(&golden()));
+        all[..6].iter_mut().for_each(|one| one.fit = Some(false));
+        assert_eq!(choose(0, &golden(), &all)[..3], [8, 9, 6], "without twins the others have their shares");
+    }
+
+    #[test]
+    fn a_twin_passes_only_if_it_asks_for_the_value_of_the_repository() {
+        let group = crate::testing::attempts::group();
+        let is_right = |outcome, twin| {
+            let one = Candidate { twin, ..candidate(&group, VariantKind::OtherInput, outcome, None) };
+            one.is_right_twin(&golden())
+        };
+        for (outcome, passes) in [(Outcome::Passed, true), (Outcome::Failed, false)] {
+            assert_eq!(is_right(outcome, Some((0, true))), passes);
+            assert_eq!(is_right(outcome, Some((0, false))), !passes);
+            assert!(is_right(outcome, None));
+        }
+    }
+
+    #[test]
     fn names_of_cases_are_no_part_of_how_they_end() {
         let of = |cases: &[(&str, Outcome)]| {
             cases.iter().map(|(name, outcome)| case(name, *outcome, None)).collect::<Vec<_>>()
