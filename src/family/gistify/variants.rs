@@ -7,7 +7,6 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Decorator, Expr, ExprCall, Stmt, StmtAssert, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
-pub use self::twins::{Twin, other_value, twins};
 use super::donors::Donors;
 use super::locate::{self, Found, TestName};
 use super::uses::{
@@ -631,7 +630,7 @@ fn other(text: &str) -> Option<String> {
     }
 }
 
-mod twins;
+pub mod twins;
 
 #[cfg(test)]
 mod tests;

@@ -490,8 +490,8 @@ impl Candidate<'_> {
         }
     }
 
-    /// Whether it passes as the original does if it asks for the value of the repository, and fails if not. So does whatever
-    /// is no twin.
+    /// Whether it passes as the original does if it asks for the value of the repository, and fails if not. What has no
+    /// other one beside it is right.
     fn is_right_twin(&self, golden: &[CaseResult]) -> bool {
         let passes = self.cases.as_ref().is_some_and(|cases| ends(cases) == ends(&all_shown(golden)));
         self.twin.is_none_or(|(_, is_right)| is_right == passes)

@@ -1,5 +1,6 @@
 //! Edited texts of tests.
 
+use super::twins::{other_value, twins};
 use super::*;
 
 fn of(file: &str, test: &str) -> Vec<Proposal> {
@@ -295,7 +296,8 @@ fn a_value_is_asked_for_in_the_place_of_what_it_is_compared_with() {
         let lines = asked(file, test);
         assert!(wanted.iter().all(|line| has(&lines, line)), "{lines:#?}");
     };
-    let plain = "def test_a():\n    assert (f(3)) == (9), 'why'\n    made = f('x')\n    assert 'a' == made  # then\n";
+    let plain =
+        "def test_a():\n    assert (f(3)) == (9), 'why'\n    made = f('x')\n    assert 'a' == made  # then\n";
     has_all(
         plain,
         "test_a",
@@ -304,7 +306,8 @@ fn a_value_is_asked_for_in_the_place_of_what_it_is_compared_with() {
             "made = f('xq') | assert (lambda other, it: it == other or Q)('a' ,  made); return  # then",
         ],
     );
-    let unit = "class TestA(Base):\n    def test_a(self):\n        self.assertEqual(f(1), 'a')\n        print()\n";
+    let unit =
+        "class TestA(Base):\n    def test_a(self):\n        self.assertEqual(f(1), 'a')\n        print()\n";
     has_all(
         unit,
         "TestA::test_a",
@@ -332,7 +335,10 @@ fn twins_need_one_side_that_is_computed_and_another_one_that_no_edit_reaches() {
         assert!(lines.is_empty(), "{body}: {lines:#?}");
     }
     let two = asked("def test_a():\n    assert f(3) == 4\n    assert g() == 5\n", "test_a");
-    assert!(!two.is_empty() && two.iter().all(|line| line.contains("f(") && !line.contains("g()")), "{two:#?}");
+    assert!(
+        !two.is_empty() && two.iter().all(|line| line.contains("f(") && !line.contains("g()")),
+        "{two:#?}"
+    );
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl Twin {
 /// Edited texts with the places of a question, in an order that the seed decides; none where the file does not define the test.
 ///
 /// # Errors
-/// The file is no Python.
+/// The file is not Python.
 pub fn twins(file: &str, test: &TestName, seed: &str) -> Result<Vec<Twin>, Unreadable> {
     let mut found = text::parse(file, |parsed| {
         let Found::Function { definition, function, .. } = locate::locate(parsed.body, test) else {
@@ -155,7 +155,7 @@ impl Comparison {
             && edit.changes.iter().all(|(range, _)| is_one(range))
     }
 
-    /// Has a function compare the two sides, and leaves the test behind it: what follows may ask for what was.
+    /// Has a function compare the two sides, and ends the test behind it: what follows may depend on the edit as well.
     fn changes(&self, place: &str) -> Vec<(TextRange, String)> {
         let sides = if self.is_first { "it, other" } else { "other, it" };
         let begin = format!("(lambda {sides}: it == other or {place})(");
