@@ -301,7 +301,7 @@ pub(super) fn called(call: &ExprCall) -> Option<&str> {
 }
 
 /// Whether an expression calls something; what a test only approximates is a value.
-fn calls(expression: &Expr) -> bool {
+pub(super) fn calls(expression: &Expr) -> bool {
     struct Calls(bool);
     impl<'a> Visitor<'a> for Calls {
         fn visit_expr(&mut self, expression: &'a Expr) {

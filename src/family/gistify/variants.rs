@@ -630,5 +630,7 @@ fn other(text: &str) -> Option<String> {
     }
 }
 
+pub mod twins;
+
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,9 @@ use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::Result;
-use crate::family::gistify::{Proposal, Refutes, alone, failing, in_file, inject, variants};
+use crate::family::gistify::{
+    Proposal, Refutes, Twin, alone, failing, in_file, inject, other_value, twins, variants,
+};
 use crate::python_source::decoded;
 use crate::record::collected::Group;
 use crate::record::entry::Entry;
@@ -29,7 +31,7 @@ use crate::score::{File, Modules};
 use crate::store::memo::Memo;
 
 /// Raised when the same original may get other variants.
-const SEARCH: &str = "search-1";
+const SEARCH: &str = "search-2";
 /// Variants of an instance.
 const MOST: usize = 8;
 /// Of each kind how many are kept where there are enough of every other one, and how many are tried at first.
@@ -43,6 +45,10 @@ const SHARES: [(VariantKind, usize, usize); 6] = [
 ];
 /// Other inputs that are tried where none of the first shows that an answer is a constant.
 const MORE_INPUTS: usize = 8;
+/// Values of an original that are looked for, and how many of them are tried and kept, as a pair of twins each.
+const MOST_VALUES: usize = 6;
+const TRIED_PAIRS: usize = 3;
+const KEPT_PAIRS: usize = 2;
 /// What may come out of a test whose values are others, so that it is the test that notices.
 const NOTICED: [&str; 2] = ["AssertionError", "Failed"];
 
@@ -167,6 +173,8 @@ struct Candidate<'a> {
     refutes: Refutes,
     /// It is tried only where those before it do not show that an answer is a constant.
     is_spare: bool,
+    /// The pair of twins that it belongs to, and whether it asks for the value of the repository.
+    twin: Option<(usize, bool)>,
     text: Arc<str>,
     group: &'a Group,
     /// What its runs showed; none where they differ, or one of them did not come to its end.
@@ -200,7 +208,8 @@ impl Calibration<'_> {
             tried[*at] = Tried::whole(&files[*at]);
         }
         self.look(&mut tried, (originals, &groups), &differ, progress)?;
-        let mut candidates = self.candidates(originals, &groups, &files, &tried);
+        let mut candidates = self.twins((originals, &groups), &files, &tried, progress)?;
+        candidates.extend(self.candidates(originals, &groups, &files, &tried));
         loop {
             let chosen = (0..originals.len()).flat_map(|at| choose(at, originals[at].golden, &candidates));
             let chosen: Vec<usize> = chosen.collect();
@@ -243,8 +252,7 @@ impl Calibration<'_> {
     ) -> Vec<Candidate<'g>> {
         let mut candidates = Vec::new();
         for (at, original) in originals.iter().enumerate() {
-            let seed = format!("{} {}", self.seed, original.id);
-            let proposals = variants(&files[at], &original.test, &seed).unwrap_or_default();
+            let proposals = variants(&files[at], &original.test, &self.seed_of(original)).unwrap_or_default();
             let mut counts: BTreeMap<VariantKind, usize> = BTreeMap::new();
             for Proposal { kind, line, source, says, refutes } in proposals {
                 let first = SHARES.iter().find(|one| one.0 == kind).map_or(0, |one| one.2);
@@ -264,6 +272,7 @@ impl Calibration<'_> {
                     says,
                     refutes,
                     is_spare: *count > first,
+                    twin: None,
                     text: Arc::from(self.placed(&whole, original)),
                     group: &groups[at],
                     cases: None,
@@ -273,6 +282,84 @@ impl Calibration<'_> {
             }
         }
         candidates
+    }
+
+    /// Two texts for each value that the repository shows for another input: they ask for it, and for another one.
+    fn twins<'g>(
+        &self,
+        (originals, groups): (&[&Original<'_>], &'g [Group]),
+        files: &[String],
+        tried: &[Tried],
+        progress: &mut dyn FnMut(Count),
+    ) -> Result<Vec<Candidate<'g>>> {
+        let mut looked_for: Vec<(usize, Twin)> = Vec::new();
+        for (at, original) in originals.iter().enumerate() {
+            let found = twins(&files[at], &original.test, &self.seed_of(original)).unwrap_or_default();
+            looked_for.extend(found.into_iter().take(MOST_VALUES).map(|twin| (at, twin)));
+        }
+        let whole = |at: usize, source: &str| {
+            let text = in_file(&tried[at].text, &originals[at].test, source).ok().flatten();
+            Arc::<str>::from(self.placed(&text.unwrap_or_default(), originals[at]))
+        };
+        let values = self.values(&looked_for, groups, whole, progress)?;
+        let mut candidates: Vec<Candidate<'g>> = Vec::new();
+        for (pair, ((original, twin), value)) in looked_for.iter().zip(values).enumerate() {
+            let Some((other, value)) = value.and_then(|value| Some((other_value(&value)?, value))) else {
+                continue;
+            };
+            if candidates.iter().filter(|one| one.original == *original).count() >= 2 * TRIED_PAIRS {
+                continue;
+            }
+            candidates.extend([(value, true), (other, false)].map(|(asked, is_right)| {
+                let source = twin.asks_for(&asked);
+                Candidate {
+                    original: *original,
+                    kind: VariantKind::OtherInput,
+                    line: twin.line,
+                    says: None,
+                    refutes: Refutes::WhereItDiffers,
+                    is_spare: false,
+                    twin: Some((pair, is_right)),
+                    text: whole(*original, &source),
+                    source,
+                    group: &groups[*original],
+                    cases: None,
+                    runs: 0,
+                    fit: None,
+                }
+            }));
+        }
+        Ok(candidates)
+    }
+
+    /// The one value that comes out in each of two runs.
+    fn values(
+        &self,
+        looked_for: &[(usize, Twin)],
+        groups: &[Group],
+        whole: impl Fn(usize, &str) -> Arc<str>,
+        progress: &mut dyn FnMut(Count),
+    ) -> Result<Vec<Option<String>>> {
+        let manners = [PLAIN, PLAIN];
+        let groups: Vec<Group> = looked_for.iter().map(|(at, _)| groups[*at].clone()).collect();
+        let imports = looked_for.iter().enumerate();
+        let imports = imports.map(|(to, (at, twin))| Import::new(to, whole(*at, &twin.probe()), &manners));
+        progress(Count::More((looked_for.len() * manners.len()) as u64));
+        let mut seen: Vec<Vec<Option<String>>> = vec![Vec::new(); looked_for.len()];
+        self.each(&groups, imports.collect(), |to, _, one| {
+            progress(Count::Done);
+            let cases = one.attempt.cases.iter();
+            let values: BTreeSet<String> =
+                cases.filter_map(|case| looked_for[to].1.value(&case.message)).collect();
+            seen[to].push(values.first().filter(|_| values.len() == 1).cloned());
+        })?;
+        let is_same =
+            |all: &Vec<Option<String>>| all.len() == manners.len() && all.iter().all(|it| *it == all[0]);
+        Ok(seen.into_iter().map(|all| is_same(&all).then(|| all[0].clone()).flatten()).collect())
+    }
+
+    fn seed_of(&self, original: &Original<'_>) -> String {
+        format!("{} {}", self.seed, original.id)
     }
 
     /// A file of tests as it is run in the place of a submission.
@@ -319,7 +406,17 @@ impl Calibration<'_> {
             };
             let known = ran.get(at).zip(tried[one.original].lines.as_ref());
             let does_no_more = known.is_some_and(|(ran, all)| ran.iter().all(|it| is_subset(it, all)));
-            one.fit = Some(is_of_use && does_no_more);
+            one.fit = Some(is_of_use && does_no_more && one.is_right_twin(golden));
+        }
+        // One without the other shows nothing.
+        let unfit: BTreeSet<usize> = candidates
+            .iter()
+            .filter(|one| one.fit == Some(false))
+            .filter_map(|one| Some(one.twin?.0))
+            .collect();
+        for one in candidates.iter_mut().filter(|one| one.twin.is_some_and(|(pair, _)| unfit.contains(&pair)))
+        {
+            one.fit = Some(false);
         }
         Ok(())
     }
@@ -386,10 +483,18 @@ impl Candidate<'_> {
     fn refutes_constant(&self, golden: &[CaseResult]) -> bool {
         let Some(cases) = &self.cases else { return false };
         match self.refutes {
+            _ if self.twin.is_some() => true,
             Refutes::Never => false,
             Refutes::WhereItAgrees => ends(cases) == ends(&all_shown(golden)),
             Refutes::WhereItDiffers => ends(cases) != ends(&all_shown(golden)),
         }
+    }
+
+    /// Whether it passes as the original does if it asks for the value of the repository, and fails if not. What has no
+    /// other one beside it is right.
+    fn is_right_twin(&self, golden: &[CaseResult]) -> bool {
+        let passes = self.cases.as_ref().is_some_and(|cases| ends(cases) == ends(&all_shown(golden)));
+        self.twin.is_none_or(|(_, is_right)| is_right == passes)
     }
 
     /// Takes note of a run. What differs from an earlier one is of no use.
@@ -489,8 +594,21 @@ fn choose(original: usize, golden: &[CaseResult], candidates: &[Candidate<'_>]) 
         _ if fails(*at) => 2,
         one => u8::from(!one.refutes_constant(golden)),
     });
-    let mut chosen = Vec::new();
+    let twins = left.iter().copied().filter(|at| candidates[*at].twin.is_some());
+    let mut chosen: Vec<usize> = twins.collect();
+    chosen.sort_unstable();
+    // Those that are open are all tried.
+    if chosen.iter().all(|at| candidates[*at].fit.is_some()) {
+        chosen.truncate(2 * KEPT_PAIRS);
+    }
+    left.retain(|at| candidates[*at].twin.is_none());
+    let has_twins = !chosen.is_empty();
     for (kind, share, _) in SHARES {
+        let share = match kind {
+            VariantKind::OtherInput if has_twins => continue,
+            VariantKind::OtherExpected if has_twins => 1,
+            _ => share,
+        };
         let of_kind = left.iter().copied().filter(|at| candidates[*at].kind == kind);
         let mut of_kind: Vec<usize> = of_kind.collect();
         // One of them fails a constant, where there is one.
@@ -550,6 +668,7 @@ mod tests {
             says: None,
             refutes: Refutes::WhereItAgrees,
             is_spare: false,
+            twin: None,
             text: Arc::from(""),
             group,
             cases: Some(vec![case("test_a", outcome, None)]),
@@ -602,6 +721,43 @@ mod tests {
         assert!(all[2].refutes_constant(&golden()));
         let never = Candidate { refutes: Refutes::Never, ..of(Outcome::Failed, Some(true), agrees, false) };
         assert!(!never.refutes_constant(&golden()));
+    }
+
+    #[test]
+    fn twins_come_first_and_take_the_place_of_other_inputs() {
+        use VariantKind::{OtherExpected, OtherInput, RaiseAt};
+        let group = crate::testing::attempts::group();
+        let twin = |pair, is_right, fit| Candidate {
+            twin: Some((pair, is_right)),
+            ..candidate(&group, OtherInput, if is_right { Outcome::Passed } else { Outcome::Failed }, fit)
+        };
+        let mut all: Vec<Candidate<'_>> =
+            (0..3).flat_map(|pair| [twin(pair, true, None), twin(pair, false, None)]).collect();
+        all.push(candidate(&group, OtherInput, Outcome::Passed, None));
+        all.push(candidate(&group, RaiseAt, Outcome::Failed, None));
+        all.extend((0..3).map(|_| candidate(&group, OtherExpected, Outcome::Failed, None)));
+        assert_eq!(choose(0, &golden(), &all), [0, 1, 2, 3, 4, 5, 8, 7], "all twins are tried");
+        all[..6].iter_mut().for_each(|one| one.fit = Some(true));
+        assert_eq!(choose(0, &golden(), &all), [0, 1, 2, 3, 8, 7, 6, 9]);
+        all[..2].iter_mut().for_each(|one| one.fit = Some(false));
+        assert_eq!(choose(0, &golden(), &all)[..4], [2, 3, 4, 5]);
+        assert!(all[2].refutes_constant(&golden()) && all[3].refutes_constant(&golden()));
+        all[..6].iter_mut().for_each(|one| one.fit = Some(false));
+        assert_eq!(choose(0, &golden(), &all)[..3], [8, 9, 6], "without twins the others have their shares");
+    }
+
+    #[test]
+    fn a_twin_passes_only_if_it_asks_for_the_value_of_the_repository() {
+        let group = crate::testing::attempts::group();
+        let is_right = |outcome, twin| {
+            let one = Candidate { twin, ..candidate(&group, VariantKind::OtherInput, outcome, None) };
+            one.is_right_twin(&golden())
+        };
+        for (outcome, passes) in [(Outcome::Passed, true), (Outcome::Failed, false)] {
+            assert_eq!(is_right(outcome, Some((0, true))), passes);
+            assert_eq!(is_right(outcome, Some((0, false))), !passes);
+            assert!(is_right(outcome, None));
+        }
     }
 
     #[test]

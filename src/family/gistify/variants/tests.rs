@@ -1,5 +1,6 @@
 //! Edited texts of tests.
 
+use super::twins::{other_value, twins};
 use super::*;
 
 fn of(file: &str, test: &str) -> Vec<Proposal> {
@@ -270,4 +271,101 @@ fn other_calls_of_the_file_lend_what_they_hand_over() {
     assert!(!of(asked, "test_a").iter().any(|one| one.source.contains("== g(9, 9)")), "it is the test's own");
     let lent = of(asked, "test_a").into_iter().find(|one| one.source.contains("== g(3, 6)")).unwrap();
     assert_eq!(lent.refutes, Refutes::Never, "it may be what is asked for");
+}
+
+/// The changed lines of twins, with their question as `Q`.
+fn asked(file: &str, test: &str) -> Vec<String> {
+    let all = twins(file, &test.parse().unwrap(), "7 owner__name.test-1").unwrap();
+    let known: BTreeSet<&str> = file.lines().collect();
+    let lines = all.iter().map(|one| {
+        let digest = crate::record::id::sha256_hex(b"1");
+        let question = format!(
+            "__import__('hashlib').sha256(__import__('pprint').saferepr(it).encode()).hexdigest() == '{digest}'"
+        );
+        let text = one.asks_for("1").replace(&question, "Q");
+        text.lines().filter(|line| !known.contains(line)).map(str::trim).collect::<Vec<_>>().join(" | ")
+    });
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn a_value_is_asked_for_in_the_place_of_what_it_is_compared_with() {
+    let has_all = |file: &str, test: &str, wanted: &[&str]| {
+        let lines = asked(file, test);
+        assert!(wanted.iter().all(|line| has(&lines, line)), "{lines:#?}");
+    };
+    let plain =
+        "def test_a():\n    assert (f(3)) == (9), 'why'\n    made = f('x')\n    assert 'a' == made  # then\n";
+    has_all(
+        plain,
+        "test_a",
+        &[
+            "assert (lambda it, other: it == other or Q)((f(4)) ,  (9)), 'why'; return",
+            "made = f('xq') | assert (lambda other, it: it == other or Q)('a' ,  made); return  # then",
+        ],
+    );
+    let unit =
+        "class TestA(Base):\n    def test_a(self):\n        self.assertEqual(f(1), 'a')\n        print()\n";
+    has_all(
+        unit,
+        "TestA::test_a",
+        &["self.assertTrue((lambda it, other: it == other or Q)(f(2), 'a')); return"],
+    );
+    let rows = "@pytest.mark.parametrize('n, text', [(1, 'I'), (4, 'IV')])\ndef test_a(n, text):\n    assert f(n) == text\n";
+    let asks = "assert (lambda it, other: it == other or Q)(f(n) ,  text); return";
+    let row = format!("@pytest.mark.parametrize('n, text', [(2, 'I'), (4, 'IV')]) | {asks}");
+    has_all(rows, "test_a", &[&row]);
+    assert!(asked(rows, "test_a").iter().all(|line| line.contains("'I'), (") && line.contains("'IV')")));
+}
+
+#[test]
+fn twins_need_one_side_that_is_computed_and_another_one_that_no_edit_reaches() {
+    for body in [
+        "assert f(3) == g(3)",
+        "assert f(3) != 4",
+        "assert f(3) == approx(4.5)",
+        "assert f() == 4",
+        "assert 3 == 4",
+        "n = 3\n    assert f(n) == n",
+        "assert f() == 4\n    f(3)",
+    ] {
+        let lines = asked(&format!("def test_a():\n    {body}\n"), "test_a");
+        assert!(lines.is_empty(), "{body}: {lines:#?}");
+    }
+    let two = asked("def test_a():\n    assert f(3) == 4\n    assert g() == 5\n", "test_a");
+    assert!(
+        !two.is_empty() && two.iter().all(|line| line.contains("f(") && !line.contains("g()")),
+        "{two:#?}"
+    );
+}
+
+#[test]
+fn a_value_comes_out_of_a_message_if_it_is_written_out() {
+    let all = twins("def test_a():\n    assert f(3) == 4\n", &"test_a".parse().unwrap(), "7").unwrap();
+    let twin = &all[0];
+    let says = twin.probe().split('\'').find(|part| part.starts_with("twin")).unwrap().to_owned();
+    let value = |text: &str| {
+        let shown = format!(">   assert f('{says}' + text)\nE   KeyError: '{says}{}'\n", hex::encode(text));
+        twin.value(&shown)
+    };
+    for text in ["'a'", "b'a'", "-1.5", "[(1, None), {'a': True}]"] {
+        assert_eq!(value(text).as_deref(), Some(text));
+    }
+    for text in ["{1}", "<A>", "[]", "A(1)", "1 +", "", &format!("'{}'", "a".repeat(2000))] {
+        assert_eq!(value(text), None, "{text}");
+    }
+    assert_eq!(twin.value("E   KeyError: 'twin1-27'"), None);
+    assert_ne!(twin.asks_for("'a'"), twin.asks_for("'b'"));
+    assert_eq!(twin.asks_for("'a'").len(), twin.asks_for("'bc'").len());
+}
+
+#[test]
+fn another_value_is_of_the_same_type() {
+    let of = |text: &str| other_value(text).unwrap();
+    assert_eq!(of("'a'"), "'aq'");
+    assert_eq!(of("[1, -2]"), "[1, -3]");
+    assert_eq!(of("{'a': (1.5,)}"), "{'a': (11.5,)}");
+    assert_eq!(of("True"), "False");
 }
