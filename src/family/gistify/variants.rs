@@ -630,7 +630,7 @@ fn other(text: &str) -> Option<String> {
     }
 }
 
-pub mod twins;
+pub(super) mod twins;
 
 #[cfg(test)]
 mod tests;
