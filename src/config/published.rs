@@ -94,10 +94,16 @@ const LARGEST_FILE: u64 = 1 << 40;
 const MOST_OUTPUT: u64 = 1 << 30;
 
 fn bounded(mut config: Config) -> Result<Config> {
+    let is_scripted = config.repos.iter().any(|repo| repo.is_scripted);
     let times = [
         ("case_timeout", config.screen.case_timeout, LONGEST_CASE),
         ("group_timeout", config.screen.group_timeout, LONGEST_GROUP),
-        ("suite_timeout", config.codetaste.suite_timeout, LONGEST_GROUP),
+        // Only scripts are given that time as a whole.
+        (
+            "suite_timeout",
+            if is_scripted { config.codetaste.suite_timeout } else { Duration::ZERO },
+            LONGEST_GROUP,
+        ),
     ];
     if let Some((key, asked, most)) = times.into_iter().find(|(_, asked, most)| asked > most) {
         let [asked, most] = [asked, most].map(units::format_duration);

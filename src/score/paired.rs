@@ -20,7 +20,7 @@ pub(crate) fn sign_flip(differences: &[f64]) -> Option<f64> {
         return mcnemar(u32::try_from(above).ok()?, u32::try_from(sizes.len() - above).ok()?);
     }
     // Sums that are equal but for rounding are equal.
-    let least = seen * (1.0 - 1e-12);
+    let least = seen - 1e-12 * sizes.iter().map(|one| one.abs()).sum::<f64>();
     let is_as_far = |flips: u32| {
         let sum: f64 =
             sizes.iter().enumerate().map(|(at, one)| if flips >> at & 1 == 1 { -one } else { *one }).sum();
@@ -132,6 +132,7 @@ mod tests {
         assert_eq!(sign_flip(&MANY), sign_flip(&MANY));
         let ones = [[1.0; 9].as_slice(), &[-1.0], &[0.0; 30]].concat();
         assert_eq!(sign_flip(&ones), mcnemar(1, 9));
+        close(sign_flip(&[-1.0 / 3.0, -2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]).unwrap(), 1.0, 1e-12);
         assert_eq!((sign_flip(&[]), sign_flip(&[0.0, 0.0])), (None, None));
     }
 

@@ -46,10 +46,10 @@ impl Bare<'_> {
         let excluded = tree::EXCLUDED.map(str::to_owned);
         tree::commit(&place, &tree::list(&place)?, seconds, &excluded)?;
         fs_err::create_dir(folder.join("venv"))?;
-        let python = tools
-            .interpreters
-            .first()
-            .ok_or_else(|| Error::machine(format!("the image {} has no Python that answers", image.name)))?;
+        let python = tools.interpreters.first().ok_or_else(|| {
+            Error::repository(format!("the image {} has no Python that answers", image.name))
+                .with_hint("install python3 in it: gistmill's own part of a container is Python")
+        })?;
         let lock = Lock::default();
         let recipe = Recipe {
             slug: pinned.slug.to_string(),

@@ -92,7 +92,13 @@ impl Repository<'_> {
         if until < Stage::Confirm {
             return Ok(None);
         }
-        let on_golden = self.kept_on_golden(&prepared, &trees, &refactoring)?;
+        let on_golden = match self.kept_on_golden(&prepared, &trees, &refactoring) {
+            Err(error) if error.fault() == Fault::Repository => {
+                let evidence = format!("on golden, once more: {error}");
+                return Ok(self.dropped(pair, Dropped { cause: PairCause::SuiteCrashes, evidence }));
+            }
+            made => made?,
+        };
         self.enter(Stage::Confirm);
         let must_pass: BTreeSet<String> = kept_cases(&work)
             .filter(|case| on_golden.contains(*case) && measured.passes_always(case))

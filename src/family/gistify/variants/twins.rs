@@ -29,7 +29,7 @@ const EQUAL: [&str; 5] =
     ["assertEqual", "assertEquals", "assertListEqual", "assertTupleEqual", "assertMultiLineEqual"];
 /// The longest value, in bytes of its `repr`.
 const LONGEST: usize = 2000;
-/// The `repr` of `it`, whatever the order in which a dict was filled.
+/// The `repr` of `it`, whatever the order in which a dict with texts or numbers for keys was filled.
 const REPR: &str = "__import__('pprint').saferepr(it)";
 
 impl Twin {
@@ -55,7 +55,7 @@ impl Twin {
         let digits = |rest: &str| rest.split(|c: char| !c.is_ascii_hexdigit()).next().map(str::to_owned);
         let text = message.split(&says).skip(1).filter_map(digits).find(|digits| !digits.is_empty())?;
         let value = String::from_utf8(hex::decode(text).ok()?).ok()?;
-        (value.len() <= LONGEST && other_value(&value).is_some()).then_some(value)
+        (value.len() <= LONGEST && is_exact(&value) && other_value(&value).is_some()).then_some(value)
     }
 
     fn says(&self) -> String {
@@ -123,6 +123,22 @@ pub fn other_value(value: &str) -> Option<String> {
     })
     .ok()
     .flatten()
+}
+
+/// Whether values that are equal to one are written as it is: none with a float, `True` or `False`, and no dict whose keys have an
+/// order of their own.
+fn is_exact(value: &str) -> bool {
+    let is_inexact = |one: &Expr| match one {
+        Expr::NumberLiteral(number) => !number.value.is_int(),
+        Expr::BooleanLiteral(_) => true,
+        Expr::Dict(dict) => dict.iter_keys().any(|key| key.is_none_or(Expr::is_tuple_expr)),
+        _ => false,
+    };
+    text::parse(&format!("({value})"), |parsed| match parsed.body {
+        [Stmt::Expr(statement)] => !has(&statement.value, &is_inexact),
+        _ => false,
+    })
+    .unwrap_or(false)
 }
 
 /// An assertion that compares what a test computes with what it does not.

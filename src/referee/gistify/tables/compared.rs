@@ -63,7 +63,7 @@ pub(super) fn compared(runs: &[Run<'_>]) -> Table {
         title: "Two runs on the same instances",
         note: "The mean of the second run minus the first, over instances that both have a value for; a bootstrap interval at 95 % \
                over instances; p of sign flips of the paired differences, empty where none differs; q is p among all rows \
-               (Benjamini and Hochberg).",
+               (Benjamini and Hochberg). Of more than 100 pairs the first ones.",
         columns: names(&["first", "second", "measure", "difference", "95 %", "p", "q"]),
         rows,
     }

@@ -194,13 +194,18 @@ class References:
             found.append(Reference(meaning, module, node, module.source.span(node), hidden, "name"))
         elif meaning == ("builtin", "__name__") and self.begins not in (None, module) and not is_key(module.source.parents[node]):
             found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "called"))
-        elif meaning == ("builtin", "__doc__") and module is not self.main and not is_key(module.source.parents[node]):
+        elif meaning == ("builtin", "__doc__") and module is not self.main and self._is_global(module, node):
             owner = self.program.owner_of(module, node.id)
             found.append(Reference(WITNESS, module, node, module.source.span(node), hidden, "text", owner.name))
         elif meaning == ("builtin", "__file__") and self.places and node.lineno not in module.protected:
             if "/" in module.source.path:
                 span = module.source.span(node)
                 found.append(Reference(PATHS, module, node, span, hidden, "place"))
+
+    def _is_global(self, module, node):
+        """Whether a name is looked up in the module: a class has a `__doc__` of its own."""
+        scope = module.scopes.of[node]
+        return scope.kind != "class" and module.scopes.lookup(node.id, scope)[0] is None
 
     def meaning(self, module, node):
         """(what a name node means, names that scopes hide from it); None for a local name."""
