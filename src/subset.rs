@@ -19,6 +19,20 @@ pub(crate) const TOP: &str = "top";
 /// Its former name, which is still understood.
 pub(crate) const FORMER_TOP: &str = "hard";
 
+/// Tables of datasets of any family: a reader asks for a subset as it asks for a table.
+pub(crate) const TABLES: [&str; 10] = [
+    "instances",
+    "groups",
+    "cases",
+    "attempts",
+    "traces",
+    "targets",
+    "instance_cases",
+    "contexts",
+    "pairs",
+    "suite_runs",
+];
+
 /// A measurement of an instance that a subset can be cut by; its name is that of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,10 +3,11 @@
 use clap::builder::PossibleValuesParser;
 
 use crate::config;
-use crate::dataset::json_schema::{TABLES, of_row};
+use crate::dataset::json_schema::of_row;
 use crate::error::{Error, Result};
 use crate::record::family::Family;
 use crate::rules;
+use crate::subset::TABLES;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]

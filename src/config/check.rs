@@ -27,7 +27,6 @@ use crate::record::family::{Family, Unit};
 use crate::record::id::Name;
 use crate::record::outcome::Compare;
 use crate::redact::quote;
-pub(super) use subset::TABLES;
 
 /// Fewest processes and threads with which a test can be run at all.
 pub(super) const LEAST_PROCESSES: u64 = 16;

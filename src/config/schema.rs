@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::check::{LEAST_PROCESSES, TABLES};
+use super::check::LEAST_PROCESSES;
 use super::raw::{Keys, NAME, RawOwn, RawRange, SECTIONS};
-use crate::subset::{FORMER_TOP, Measure, TOP};
+use crate::subset::{FORMER_TOP, Measure, TABLES, TOP};
 
 /// The JSON schema of the file.
 pub(crate) fn schema() -> Value {

@@ -228,7 +228,7 @@ const INSTANCES: &[Entry] = &[
     ("files_deleted", "files that it deletes"),
     ("files_moved", "files that it moves, with half of their content at least"),
     ("gzip_ratio", "the compressed diff without context by its size"),
-    ("lock_from", "whose declarations the environment is locked by: `base`, `golden`"),
+    ("lock_from", "whose declarations the environment is locked by: `base`, `golden`, `both`"),
     (
         "suite",
         "what runs the tests: `pytest`, or `run_tests`, a script of the configuration in an image of its own; then `language` is null, `python` the image's, the lock empty, and no case has a name",

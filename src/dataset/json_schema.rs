@@ -7,20 +7,6 @@ use super::schema::{self, properties};
 use super::{codetaste, recube};
 use crate::record::family::{Family, Unit};
 
-/// Tables of any family.
-pub(crate) const TABLES: [&str; 10] = [
-    "instances",
-    "groups",
-    "cases",
-    "attempts",
-    "traces",
-    "targets",
-    "instance_cases",
-    "contexts",
-    "pairs",
-    "suite_runs",
-];
-
 /// The schema of a row of a table, as in `instances.jsonl` and as Parquet readers give it; none of a table that the family does
 /// not have. Further columns are allowed: a new one makes no new format.
 pub(crate) fn of_row(family: Family, table: &str) -> Option<Value> {
@@ -49,6 +35,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
+    use crate::subset::TABLES;
     use crate::testing::made_up::MadeUp;
 
     /// Whether a value is of one of the types that a schema names; of a list its members are asked too.

@@ -7,20 +7,7 @@ use crate::document::{Problems, suggest};
 use crate::record::entry::KINDS;
 use crate::record::id::{Name, RepoSlug};
 use crate::redact::quote;
-use crate::subset::{FORMER_TOP, Range, Subset, TOP};
-
-/// The tables of a dataset: a reader asks for a subset as it asks for a table.
-pub(in crate::config) const TABLES: [&str; 9] = [
-    "instances",
-    "groups",
-    "cases",
-    "attempts",
-    "traces",
-    "targets",
-    "instance_cases",
-    "pairs",
-    "suite_runs",
-];
+use crate::subset::{FORMER_TOP, Range, Subset, TABLES, TOP};
 
 /// Checks every subset, and gives them by name.
 pub(super) fn all(raws: &[NamedSubset<'_>], repos: &[Repo], problems: &mut Problems<'_>) -> Vec<Subset> {
