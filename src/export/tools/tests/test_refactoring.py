@@ -35,7 +35,7 @@ def court(tmp_path):
     pattern = {"only": [], "but": []}
     task = {
         "instance_id": "a__b.1-2", "workdir": str(tree), "scratch": str(scratch), "user": None, "variables": {}, "options": [],
-        "ignored": ["dist"], "tests": [], "seconds": 120, "p_min": 2, "f_max": 1,
+        "ignored": ["dist"], "tests": [], "scripts": {}, "seconds": 120, "p_min": 2, "f_max": 1,
         "must_pass": ["test_core.py::test_one", "test_core.py::test_two"],
         "patterns": [
             {"id": "new", "side": "additive", "kind": "ident", "name": "new_name", **pattern},
