@@ -40,6 +40,7 @@ mod score;
 mod selection;
 mod serve;
 mod session;
+mod several;
 mod shell;
 mod show;
 mod slurm;

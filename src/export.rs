@@ -10,6 +10,7 @@
 //!   images/<owner>__<name>/              Dockerfile, locks, tree.tar.gz
 //!   images/tools/ images/tasks/          with tools: commands for agents, and what they know of each task
 //!   tasks/<instance_id>/                 a Harbor task; Inspect and verifiers run these as well
+//!   receipt.json                         what the judge of each task paid for its solution, nothing and cheats, where it was asked
 //!   registry.json dataset.toml           the tasks as a Harbor dataset, the second with their hashes
 //!   data/test-00000-of-00001.parquet     the columns that SWE-bench's evaluation and mini-swe-agent read
 //!   mini-swe-agent.yaml                  what mini-swe-agent says to its model
@@ -29,6 +30,7 @@ mod names;
 mod prompts;
 pub(crate) mod read;
 mod readme;
+pub(crate) mod receipt;
 mod refactoring;
 pub(crate) mod settings;
 mod swe_agent;

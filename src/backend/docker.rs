@@ -15,7 +15,7 @@ pub mod image;
 pub mod login;
 mod memory;
 mod oci;
-mod one_shot;
+pub mod one_shot;
 mod plan;
 mod process;
 pub mod push;

@@ -2,12 +2,14 @@
 
 mod codetaste;
 mod files;
+mod receipt;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
 
+use self::receipt::Receipt;
 use super::newest::DatasetArguments;
 use super::selection::Selection;
 use super::{Arguments, Format};
@@ -76,6 +78,9 @@ pub(super) struct ExportArguments {
     /// Export refactorings although their descriptions have words or lines that only the golden patch adds
     #[arg(long)]
     allow_leak: bool,
+    /// Have the judge of each task judge its solution, nothing and files that cheat, in its image; exit 1 where one is paid wrongly
+    #[arg(long)]
+    receipt: bool,
 }
 
 /// What an agent has beside a tree with a masked file.
@@ -98,6 +103,11 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
     let dataset = any;
     // What others ask is refused where it is read.
     let is_refactoring = dataset.manifest.family == Family::Codetaste;
+    let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
+    let settings = asked.files.settings(arguments.engine)?;
+    if asked.receipt {
+        receipt::check(&harnesses, &settings)?;
+    }
     let prompt = if is_refactoring { None } else { other_prompt(asked, &dataset)? };
     let registry = asked.registry.as_deref().map(Place::parse).transpose()?;
     let wanted = Wanted {
@@ -105,7 +115,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
         hidden: asked.hidden.as_deref(),
         registry: registry.as_ref(),
         architecture: asked.architecture.as_deref(),
-        settings: asked.files.settings(arguments.engine)?,
+        settings,
         with_graph: asks_for_graph(asked, dataset.manifest.family)?,
     };
     let collection = match dataset.manifest.family.unit() {
@@ -126,10 +136,10 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             )?
         }
     };
-    let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
     let served = write::write(&asked.output, &dataset.directory, &collection, &harnesses)?;
-    print(arguments, asked, (&collection, dataset.manifest.family), &served);
-    Ok(0)
+    let receipt = asked.receipt.then(|| receipt::run(arguments, &asked.output, &collection)).transpose()?;
+    print(arguments, asked, (&collection, dataset.manifest.family), (&served, receipt.as_ref()));
+    Ok(u8::from(receipt.is_some_and(|receipt| !receipt.is_right)))
 }
 
 /// Says what was written, what of it cannot be built or judged, and what comes next.
@@ -137,7 +147,7 @@ fn print(
     arguments: &Arguments,
     asked: &ExportArguments,
     (collection, family): (&Collection, Family),
-    served: &BTreeSet<Harness>,
+    (served, receipt): (&BTreeSet<Harness>, Option<&Receipt>),
 ) {
     let planted = collection.without_variants();
     if planted > 0 {
@@ -185,6 +195,7 @@ fn print(
             "left_out": collection.unsaid,
             "by_own_run_alone": alone,
             "judged_by": collection.judged_by(),
+            "receipt": receipt,
         })),
         Format::Human | Format::Csv => {
             let tasks = collection.tasks.len();
@@ -208,7 +219,9 @@ fn print(
                 }
             });
             let needs_images = served.iter().any(|format| *format != Harness::Prompts);
-            if needs_images && unbuilt.len() < collection.environments.len() {
+            if let Some(receipt) = receipt {
+                receipt::print(receipt);
+            } else if needs_images && unbuilt.len() < collection.environments.len() {
                 terminal::say(&format!("next: sh {}", asked.output.join("images/build.sh").display()));
             }
             terminal::say(&format!("then: {} says how to run it", asked.output.join("README.md").display()));

@@ -42,7 +42,8 @@ pub(super) fn files(collection: &Collection) -> Result<Files> {
     Ok(files)
 }
 
-fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
+/// The files of one task, by their path in its folder.
+pub(super) fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
     let image = collection.image(task);
     if let Some(suite) = &task.judging.suite {
         let line = collection.settings.has_canary.then(|| canary(&collection.name, &collection.version));
@@ -121,6 +122,11 @@ fn runs(task: &Task) -> u64 {
     (task.judging.run.len() * (1 + task.judging.originals.iter().map(other).sum::<usize>())) as u64
 }
 
+/// Longest run of the judge, in seconds.
+pub(super) fn verifier_seconds(task: &Task) -> u64 {
+    task.judging.limit.as_secs().saturating_mul(runs(task)).saturating_add(VERIFIER_SLACK)
+}
+
 /// What the judge gets to know.
 pub(super) fn judged(task: &Task) -> Result<String> {
     let Judging {
@@ -184,8 +190,7 @@ fn told_of(test: &OriginalTest) -> serde_json::Value {
 }
 
 fn configuration(collection: &Collection, task: &Task, content: &str) -> Result<String> {
-    let seconds =
-        task.judging.limit.as_secs().saturating_mul(runs(task)).saturating_add(VERIFIER_SLACK) as f64;
+    let seconds = verifier_seconds(task) as f64;
     let settings = &collection.settings;
     let mut table = Table::new();
     table.insert("schema_version".to_owned(), words(SCHEMA));

@@ -17,6 +17,9 @@ taken away.
 import ast
 import builtins
 import hashlib
+import importlib.machinery
+import importlib.metadata
+import importlib.util
 import json
 import os
 import random
@@ -76,6 +79,55 @@ class Outcomes:
         return "skipped" if report.skipped else "passed"
 
 
+class WithoutHidden:
+    """Has pytest do without plugins and categories of warnings in modules that are not there: settings of the repository name what
+    was taken out of it."""
+
+    def pytest_plugin_registered(self, plugin, manager):
+        if plugin is not self:
+            return
+        config = manager.get_plugin("pytestconfig")
+        imported, configured = manager.import_plugin, config.getini
+
+        def import_plugin(name, *given, **named):
+            try:
+                return imported(name, *given, **named)
+            except Exception:
+                if is_there(name):
+                    raise
+                return None
+
+        def getini(name):
+            value = configured(name)
+            return [one for one in value if is_there(category_of(one))] if name == "filterwarnings" else value
+
+        manager.import_plugin, config.getini = import_plugin, getini
+        for distribution in importlib.metadata.distributions():
+            for point in distribution.entry_points:
+                if point.group == "pytest11" and not is_there(point.value.partition(":")[0]):
+                    manager.set_blocked(point.name)
+
+
+def category_of(text):
+    """The module of the category that a filter of warnings names; empty where it has none."""
+    parts = text.split(":")
+    return parts[2].strip().rpartition(".")[0] if len(parts) > 2 else ""
+
+
+def is_there(module):
+    """Whether a module has code that can be found. Nothing is imported for it: pytest wants to be the first for its plugins."""
+    first, *rest = module.split(".")
+    try:
+        found = importlib.util.find_spec(first) if first else None
+        for end in range(1, len(rest) + 1):
+            places = found and found.submodule_search_locations
+            found = importlib.machinery.PathFinder.find_spec(".".join([first, *rest[:end]]), places) if places else None
+    except (ImportError, ValueError, AttributeError):
+        return False
+    # A folder without code is a package of its own kind.
+    return not module or found is not None and found.origin is not None
+
+
 def run(tests):
     """In a process of its own: runs tests as `python -m pytest` would. Nothing that the file leaves to the end is run."""
     nonce, report = sys.stdin.readline().strip(), os.dup(1)
@@ -84,7 +136,7 @@ def run(tests):
 
     sys.path[0] = os.getcwd()
     outcomes = Outcomes()
-    code = pytest.main(["-p", "no:cacheprovider", *tests], plugins=[outcomes])
+    code = pytest.main(["-p", "no:cacheprovider", *tests], plugins=[outcomes, WithoutHidden()])
     sys.stdout.flush()
     sys.stderr.flush()
     with os.fdopen(report, "w") as opened:
@@ -481,24 +533,41 @@ def clean_container(tree):
 
 
 def leads_into(place, tree):
-    """Whether a file of paths is the one line with which the image puts the tree, or a folder of it, on the path."""
+    """Whether a file of paths does nothing but put the tree, or folders of it, on the path: the image's own one, or that of an old
+    setuptools."""
     try:
-        line = place.read_text() if place.name == "tree.pth" and not place.is_symlink() else ""
+        is_known = place.name in ("tree.pth", "easy-install.pth") and not place.is_symlink()
+        lines = place.read_text().split("\n") if is_known else []
     except (OSError, ValueError):
         return False
-    line = line.strip()
-    return bool(line) and "\n" not in line and os.path.isabs(line) and (os.path.realpath(line) + "/").startswith(os.path.realpath(tree) + "/")
+    lines = [line.strip() for line in lines if line.strip()]
+    root = os.path.realpath(tree) + "/"
+    return bool(lines) and all(os.path.isabs(line) and (os.path.realpath(line) + "/").startswith(root) for line in lines)
 
 
 def reset(tree):
     """Makes the tree what its one commit has. Where the commit is gone, somebody took it away, and the tree is judged as it is."""
     if (tree / ".git").is_dir():
         git = ["git", "-C", str(tree), "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", f"safe.directory={tree}"]
-        for words in (["checkout", "-q", "-f", "HEAD", "--", "."], ["clean", "-q", "-f", "-d", "-x"]):
+        keep_versions(tree)
+        for words in (["checkout", "-q", "-f", "HEAD", "--", "."], ["clean", "-q", "-f", "-d", "-x", "-e", "*.egg-info"]):
             try:
                 subprocess.run([*git, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             except OSError as error:
                 raise MachineFault(f"git cannot be started: {error}") from error
+
+
+def keep_versions(tree):
+    """Of what an old setuptools keeps in the tree about a project: its name and version stay, which can be asked for; entry points,
+    which pytest would follow, go."""
+    for folder, folders, names in os.walk(tree):
+        about = [name for name in [*folders, *names] if name.endswith(".egg-info")]
+        folders[:] = [name for name in folders if name not in about and name != ".git"]
+        for place in (Path(folder, name) for name in about):
+            is_folder = place.is_dir() and not place.is_symlink()
+            for one in place.iterdir() if is_folder else [place]:
+                if one.name != "PKG-INFO" or one.is_symlink() or not one.is_file():
+                    remove(one)
 
 
 def lay(tree, before, folder):

@@ -17,7 +17,7 @@ const FEATURES: &str = include_str!("refactoring/features.py");
 /// What is written in the place of a patch that git could not take; the judge then judges nothing.
 const NOT_TAKEN: &str = "gistmill: git could not take what changed";
 /// Where the patch is that an agent's container hands on.
-const PATCH: &str = "/output/prediction.diff";
+pub(super) const PATCH: &str = "/output/prediction.diff";
 /// What making it may take, in seconds.
 const SECONDS: f64 = 300.0;
 

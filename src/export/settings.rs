@@ -13,7 +13,7 @@ use crate::record::id::hash_parts;
 const MARGIN: u32 = 20;
 const LEAST: u64 = 120;
 /// Bytes of one.
-pub(super) const MEBIBYTE: u64 = 1 << 20;
+pub(crate) const MEBIBYTE: u64 = 1 << 20;
 /// How often everything in a container may have what the largest process of an attempt had, and what there is for the judge and
 /// the agent beside it, in mebibytes. No task asks for less than [`LEAST_MEMORY`].
 const MEMORY_MARGIN: u64 = 4;
@@ -171,7 +171,7 @@ pub(super) fn limit(most: Duration, slowest: Option<Duration>) -> Duration {
 }
 
 /// What a container of a task may have, in mebibytes: several times what was measured, in whole gibibytes.
-pub(super) fn memory_mb(peak: Option<u64>) -> u64 {
+pub(crate) fn memory_mb(peak: Option<u64>) -> u64 {
     let peak = peak.unwrap_or_default().div_ceil(MEBIBYTE);
     let wanted = peak.saturating_mul(MEMORY_MARGIN).saturating_add(MEMORY_BESIDE);
     wanted.div_ceil(1024).saturating_mul(1024).max(LEAST_MEMORY)

@@ -87,6 +87,33 @@ fn contract(bench: &Bench) {
         &["bash", "-c", "find / -xdev -iname '*gistmill*' -not -path '/proc/*' -not -path '/sys/*'"],
     );
     assert_eq!(found, "");
+    pays_only_solutions(bench);
+}
+
+/// An export's judge says in the image what it pays.
+fn pays_only_solutions(bench: &Bench) {
+    let export = |more: &[&str]| {
+        let words = ["export", "output/trees/1", "--to", "harbor", "--output", "exported", "--format", "json"];
+        let words = [&words[..], &["--receipt"], more].concat();
+        bench.run(&words).with_code(0)
+    };
+    let told = export(&[]);
+    let told: serde_json::Value = serde_json::from_str(&told.stdout).expect("is JSON");
+    let (receipt, tasks) = (&told["receipt"], told["tasks"].as_u64().expect("is counted"));
+    let file = std::fs::read(bench.path().join("exported/receipt.json")).expect("is written");
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&file).expect("is JSON"), *receipt);
+    assert_eq!(receipt["is_right"], true, "{receipt:#}");
+    let of = receipt["tasks"].as_object().expect("has tasks");
+    assert_eq!(of.len() as u64, tasks);
+    let solutions = of.values().filter(|task| !task["paid"]["gold"].is_null()).count() as u64;
+    assert!(solutions > 0 && Some(solutions) == told["solutions"].as_u64(), "{told:#}");
+    for task in of.values() {
+        let paid = task["paid"].as_object().expect("is a mapping");
+        assert!(paid.len() >= 10, "{paid:?}");
+        for (kind, one) in paid {
+            assert_eq!(one["reward"], f64::from(kind == "gold"), "{kind}: {one}");
+        }
+    }
 }
 
 /// What the settings of the host hold, and no image may.

@@ -365,12 +365,13 @@ pub enum Purpose {
     Build,
     Look,
     Packages,
+    Judge,
 }
 
 impl Purpose {
     /// Whether a container's label says that gistmill started it.
     pub(super) fn is_known(label: &str) -> bool {
-        [Purpose::Test, Purpose::Build, Purpose::Look, Purpose::Packages]
+        [Purpose::Test, Purpose::Build, Purpose::Look, Purpose::Packages, Purpose::Judge]
             .iter()
             .any(|one| one.as_str() == label)
     }
@@ -381,6 +382,7 @@ impl Purpose {
             Purpose::Build => "build",
             Purpose::Look => "look",
             Purpose::Packages => "packages",
+            Purpose::Judge => "judge",
         }
     }
 }

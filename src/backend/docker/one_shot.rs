@@ -6,9 +6,37 @@ use bollard::container::LogOutput;
 use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
 
-use super::engine::{Engine, Spec};
+use super::engine::{ContainerLimits, Engine, Purpose, Spec};
 use crate::backend::{Finished, Tail};
 use crate::error::{Error, Result};
+
+/// What Docker leaves root in a container by itself, of which judges need most: other users, files of others.
+const USUAL: [&str; 8] =
+    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SYS_CHROOT"];
+
+/// Runs a script of the shell as root of an image, without a network, and removes the container. `stdin` is what it reads.
+///
+/// # Errors
+/// The engine's; an interruption; the time limit.
+pub fn script(
+    engine: &Engine,
+    (image, script): (&str, String),
+    stdin: &[u8],
+    limits: ContainerLimits,
+    limit: Duration,
+) -> Result<Finished> {
+    let spec = Spec {
+        image,
+        command: vec!["sh".into(), "-c".into(), script],
+        has_network: false,
+        root: Some(&USUAL),
+        read_only: false,
+        tmpfs: Vec::new(),
+        limits,
+        purpose: Purpose::Judge,
+    };
+    run(engine, &spec, stdin, limit)
+}
 
 /// Runs a container to its end and removes it.
 ///

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::json;
 
 use super::super::newest::DatasetArguments;
+use super::super::several::several;
 use super::super::{Arguments, Format, parse_slug};
 use crate::backend::docker::Engine;
 use crate::backend::docker::login::Login;
@@ -85,6 +86,7 @@ pub(super) fn run(arguments: &Arguments, asked: &PushArguments, engine: &Engine)
     let others = first.split_off(first.len().min(1));
     let mut done = several(first, 1, &one)?;
     done.extend(several(others, usize::from(asked.jobs), &one)?);
+    done.sort_by(|a, b| a.wanted.slug.cmp(&b.wanted.slug));
     drop(stage);
     print(arguments, &dataset, &asked.registry, &done);
     Ok(())
@@ -172,40 +174,6 @@ fn pushed(dataset: &Dataset, wanted: &Wanted, digest: &str) -> Result<PushedImag
         image_id: wanted.image.id.clone(),
         of: dataset.link(&wanted.slug)?,
     })
-}
-
-/// Does several at the same time; begins none after one has failed, and gives its error when the others have ended.
-fn several(
-    wanted: Vec<Wanted>,
-    jobs: usize,
-    one: &(dyn Fn(Wanted) -> Result<Done> + Sync),
-) -> Result<Vec<Done>> {
-    let (queue, failed) = (Mutex::new(wanted.into_iter()), Mutex::new(None));
-    let next = || {
-        let is_over = failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if is_over { None } else { queue.lock().unwrap_or_else(PoisonError::into_inner).next() }
-    };
-    let work = || {
-        let mut done = Vec::new();
-        while let Some(wanted) = next() {
-            match one(wanted) {
-                Ok(image) => done.push(image),
-                Err(error) => {
-                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                }
-            }
-        }
-        done
-    };
-    let mut done: Vec<Done> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
-    });
-    done.sort_by(|a, b| a.wanted.slug.cmp(&b.wanted.slug));
-    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(done),
-    }
 }
 
 fn print(arguments: &Arguments, dataset: &Dataset, registry: &str, done: &[Done]) {

@@ -5,7 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXPORT = Path(__file__).parents[2]
+sys.path.insert(0, str(EXPORT))
+import judge  # noqa: E402
+
 # As the first process of a container that keeps it open with a child, in the tree; what is left there comes later.
 SCRIPT = """
 cd "$1/tree"
@@ -32,3 +37,49 @@ def test_what_keeps_the_container_open_is_spared_and_what_was_left_is_not(tmp_pa
     command = ["unshare", "-Urpf", "--mount-proc", "sh", "-c", SCRIPT, "sh", tmp_path, EXPORT]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.splitlines()) == (0, ["keeper", "left 137"]), done.stderr
+
+
+@pytest.mark.parametrize("name, lines, stays", [
+    ("tree.pth", ["{tree}/src"], True),
+    # What `setup.py develop` writes.
+    ("easy-install.pth", ["{tree}", "{tree}/src", ""], True),
+    ("easy-install.pth", ["{tree}", "/tmp"], False),
+    ("easy-install.pth", ["{tree}", "import os"], False),
+    ("easy-install.pth", ["{tree}/../elsewhere"], False),
+    ("other.pth", ["{tree}"], False),
+    ("tree.pth", [""], False),
+])
+def test_only_what_puts_the_tree_on_the_path_stays(tmp_path, name, lines, stays):
+    (tmp_path / "tree/src").mkdir(parents=True)
+    place = tmp_path / name
+    place.write_text("\n".join(lines).format(tree=tmp_path / "tree"))
+    assert judge.leads_into(place, tmp_path / "tree") is stays
+    place.rename(tmp_path / "moved")
+    place.symlink_to(tmp_path / "moved")
+    assert not judge.leads_into(place, tmp_path / "tree")
+
+
+def test_a_reset_tree_keeps_the_version_of_its_project_and_no_entry_point(tmp_path):
+    def git(*words):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    git("init", "-q", "-b", "main")
+    write(".git/info/exclude", "*.egg-info/\n")
+    write("a.py", "1")
+    write("kept.egg-info/entry_points.txt", "of the commit")
+    git("add", "-A", "-f")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "tree")
+    write("a.py", "2")
+    write("b.py", "3")
+    write("kept.egg-info/entry_points.txt", "of somebody")
+    for name in ("PKG-INFO", "entry_points.txt", "more/PKG-INFO"):
+        write(f"src/own.egg-info/{name}", "built")
+    (tmp_path / "linked.egg-info").symlink_to(tmp_path / "src")
+    judge.reset(tmp_path)
+    left = {str(one.relative_to(tmp_path)): one.read_text() for one in tmp_path.rglob("*") if one.is_file() and ".git/" not in str(one)}
+    assert left == {"a.py": "1", "kept.egg-info/entry_points.txt": "of the commit", "src/own.egg-info/PKG-INFO": "built"}
+    assert not (tmp_path / "linked.egg-info").exists()
