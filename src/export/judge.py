@@ -315,6 +315,7 @@ NOT_BY_NAME = frozenset(
 )
 DECIDES = frozenset("__init_subclass__ __getattribute__ __getattr__ __new__ __prepare__ __call__ __set_name__ run debug".split())
 MOST_TEXT, MOST_NUMBERS = 2_048, 400
+RUN_TESTS = ("_pytest", "pluggy", "pytest", "unittest")
 # The name of the test of a file that has none.
 NO_TEST = "\0"
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases", "type_comment")
@@ -368,6 +369,8 @@ class Strict:
     def __init__(self, module, test, known):
         self.module, self.test, self.known = module, definition(module, test["defined_as"]), known
         self.names = {part for part in test["name"].split("::")}
+        # Where a command is judged, what runs tests is a library like others.
+        self.libraries = RUN_TESTS if test["name"] == NO_TEST else ()
         self.imports = {}
         for one in ast.walk(module):
             if isinstance(one, ast.Import):
@@ -391,10 +394,9 @@ class Strict:
         parts = chain(node)
         return ".".join([self.imports.get(parts[0], parts[0]), *parts[1:]]) if parts else ""
 
-    @staticmethod
-    def leads(dotted):
+    def leads(self, dotted):
         parts = dotted.split(".")
-        is_tool = any(".".join(parts[:size]) in TOOLS for size in range(1, len(parts) + 1))
+        is_tool = parts[0] not in self.libraries and any(".".join(parts[:size]) in TOOLS for size in range(1, len(parts) + 1))
         return is_tool and not dotted.startswith(TYPES)
 
     def statement(self, one):

@@ -50,7 +50,7 @@ pub use inject::{
 pub use locate::TestName;
 pub use reaches::{Reach, ReachKind, reaches};
 pub use recall::{TracedFunction, trace_recall};
-pub use strict::{Against, strict_findings};
+pub use strict::{Against, counts_for_commands, strict_findings};
 pub use test_lines::{Overlap, test_overlap};
 pub use units::{LineKind, LineType};
 pub use variants::twins::{Twin, other_value, twins};

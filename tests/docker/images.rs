@@ -93,7 +93,8 @@ fn contract(bench: &Bench) {
 /// An export's judge says in the image what it pays.
 fn pays_only_solutions(bench: &Bench) {
     let export = |more: &[&str]| {
-        let words = ["export", "output/trees/1", "--to", "harbor", "--output", "exported", "--format", "json"];
+        let words =
+            ["export", "output/trees/1", "--to", "harbor", "--output", "exported", "--format", "json"];
         let words = [&words[..], &["--receipt"], more].concat();
         bench.run(&words).with_code(0)
     };

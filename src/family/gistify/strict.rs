@@ -26,6 +26,16 @@ const KEPT: usize = 100;
 /// Candidates that are looked at: no file that a person wrote has more.
 const CANDIDATES: usize = 20_000;
 
+/// Kinds that say nothing of a file that is not run by pytest, or that a command has to have.
+const OF_TESTS: [FindingKind; 4] = [
+    FindingKind::LeftoverTest,
+    FindingKind::MainGuard,
+    FindingKind::NeutralizedTest,
+    FindingKind::RegistersPlugin,
+];
+/// Libraries like others where no test is run.
+const RUN_TESTS: [&str; 4] = ["_pytest", "pluggy", "pytest", "unittest"];
+
 /// What a submission is held against.
 #[derive(Debug, Clone, Copy)]
 pub struct Against<'a> {
@@ -105,6 +115,13 @@ pub(super) fn taken_from_outside(
 ) -> BTreeMap<String, Option<String>> {
     let read = |source: Parsed<'_>| Outside::of(source, original.path, test, modules);
     text::parse(original.text, read).unwrap_or_default().names
+}
+
+/// Whether a finding counts where a command is judged, which no tool of tests runs.
+pub fn counts_for_commands(finding: &Finding) -> bool {
+    let root = finding.name.split('.').next().unwrap_or_default();
+    let is_of_tests = finding.kind == FindingKind::ReachesTestTools && RUN_TESTS.contains(&root);
+    !is_of_tests && !OF_TESTS.contains(&finding.kind)
 }
 
 /// What the strict rules find in a submission, in the order of its lines.

@@ -12,8 +12,8 @@ use super::original::{LARGEST_TEST, Original};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::family::gistify::{
-    Against, Effect, Evaluated, Finding, FindingKind, NotInjected, Overlap, Scenery, TestName, Violation,
-    findings, in_file, inject_inherited, strict_findings, test_overlap,
+    Against, Effect, Evaluated, Finding, NotInjected, Overlap, Scenery, TestName, Violation,
+    counts_for_commands, findings, in_file, inject_inherited, strict_findings, test_overlap,
 };
 use crate::python_source::decoded;
 use crate::record::id::{hash_parts, sha256_hex};
@@ -23,14 +23,6 @@ use crate::score::{File, Unreadable, text_of};
 
 /// Raised when the same submission may be judged otherwise.
 const SCORER: &str = "score-9";
-/// Findings that say nothing of a file that is not run by pytest, or that a command has to have.
-const OF_TESTS: [FindingKind; 4] = [
-    FindingKind::LeftoverTest,
-    FindingKind::MainGuard,
-    FindingKind::NeutralizedTest,
-    FindingKind::RegistersPlugin,
-];
-
 impl Referee<'_> {
     /// A submission with each variant of its test in it.
     pub(super) fn variant_texts(
@@ -149,7 +141,7 @@ impl Referee<'_> {
         let none = Against { original: File { path: "", text: "" }, defined: &test, corpus };
         let mut found = findings(text, scenery)?;
         found.extend(strict_findings(text, scenery, none)?);
-        found.retain(|finding| !OF_TESTS.contains(&finding.kind));
+        found.retain(counts_for_commands);
         judged.read_as(existence, found);
         Ok(())
     }

@@ -81,6 +81,13 @@ def test_a_file_that_does_the_work_is_right(judged):
     assert judged(GOOD) == (1, "")
 
 
+def test_what_runs_tests_is_a_library_like_others(judged):
+    own = "import pluggy\n\nhookimpl = pluggy.HookimplMarker('shop')\n"
+    assert judged(own + GOOD) == (1, "")
+    reward, why = judged("import gc\n\nkept = gc.get_objects()\n" + GOOD)
+    assert (reward, "reaches gc.get_objects" in why) == (0, True), why
+
+
 @pytest.mark.parametrize(
     "text, why",
     [

@@ -95,6 +95,16 @@ fn clean(texts: &[&str]) {
 }
 
 #[test]
+fn a_command_may_use_what_runs_tests_like_any_library() {
+    let own = "import pluggy, gc\n\nhookimpl = pluggy.HookimplMarker('box')\nkept = gc.get_objects()";
+    let found = found_in(&mine(&format!("{BOX}\n\n{own}\n")));
+    let names = |found: &[Finding]| found.iter().map(|one| one.name.clone()).collect::<BTreeSet<_>>();
+    assert!(names(&found).contains("pluggy.HookimplMarker"), "{found:?}");
+    let left: Vec<Finding> = found.into_iter().filter(counts_for_commands).collect();
+    assert_eq!(names(&left), BTreeSet::from(["gc.get_objects".to_owned()]), "{left:?}");
+}
+
+#[test]
 fn what_makes_a_plugin_is_found() {
     all(
         FindingKind::RegistersPlugin,

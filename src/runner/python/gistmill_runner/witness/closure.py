@@ -121,8 +121,10 @@ class Closure:
 
     def _made(self, name, tops):
         """The lines that make a module which is imported by name, after all that it has."""
-        order = max((order for order, lines in tops if lines[0].module.name == name and order < LATE), default=0)
-        return order + 0.25, [Line(self.program.by_name[name], "made", ast.Pass(lineno=0, col_offset=0))]
+        module = self.program.by_name[name]
+        own = [order for order, lines in tops if lines[0].module is module and order < LATE]
+        order = max([self.planner.end_of(module)] + own)
+        return order + 0.1, [Line(module, "made", ast.Pass(lineno=0, col_offset=0))]
 
     def stands_for(self, binding):
         """What an imported name of the tree is in the witness: the symbol, or an alias for a module."""

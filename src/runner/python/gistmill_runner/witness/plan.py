@@ -91,7 +91,14 @@ class Planner:
         later = (one for one in map(module.order, module.source.tree.body) if order < one < LATE)
         end = min(later, default=LATE if imports else order)
         made = (self.program.by_name[name] for name in self.decisions.made)
-        return max([order] + [one.last_order(LATE) + 0.5 for one in made if order < one.first_order() < end])
+        return max([order] + [self.end_of(one) + 0.2 for one in made if order < one.first_order() < end])
+
+    def end_of(self, module):
+        """When the last statement of a module ran, and all was defined that it imports from others; -1 where none ran."""
+        bindings = (one for several in self.program.bindings[module.name].values() for one in several)
+        imports = (one for one in bindings if isinstance(one.statement, IMPORTS) and one.kind in ("from", "module"))
+        bound = (self._bound_after(module, one) for one in imports)
+        return max([module.last_order(LATE)] + [order for order in bound if order < LATE])
 
     def _bound_after(self, module, binding, seen=()):
         """When an import has bound its name: right after what it stands for, which ran while it was under way."""
