@@ -94,6 +94,11 @@ enum AgentSetting {
 
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
     let directory = asked.dataset.directory()?;
+    let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
+    let settings = asked.files.settings(arguments.engine)?;
+    if asked.receipt {
+        receipt::check(&harnesses, &settings)?;
+    }
     let any = Dataset::open_any(&directory)?;
     if any.manifest.family != Family::Codetaste {
         codetaste::refuse_options(asked)?;
@@ -103,11 +108,6 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
     let dataset = any;
     // What others ask is refused where it is read.
     let is_refactoring = dataset.manifest.family == Family::Codetaste;
-    let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
-    let settings = asked.files.settings(arguments.engine)?;
-    if asked.receipt {
-        receipt::check(&harnesses, &settings)?;
-    }
     let prompt = if is_refactoring { None } else { other_prompt(asked, &dataset)? };
     let registry = asked.registry.as_deref().map(Place::parse).transpose()?;
     let wanted = Wanted {

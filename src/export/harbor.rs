@@ -85,6 +85,12 @@ pub(super) fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
     Ok(files)
 }
 
+/// The hash of a task's files but for `task.toml`, which has it.
+pub(super) fn content_but_for_settings(files: &Files) -> String {
+    let all = files.iter().filter(|(path, _)| *path != "task.toml");
+    content(&all.map(|(path, file)| (path.clone(), file.clone())).collect())
+}
+
 /// The hash of a task's files, as Harbor computes it: over path and hash of each, in the order of paths.
 fn content(files: &Files) -> String {
     let mut lines = String::new();

@@ -47,6 +47,10 @@ EVERYBODYS = frozenset(dir(builtins))
 RAISED = ["NameError", "AttributeError", "TypeError", "AssertionError", "KeyError", "ImportError"]
 
 
+# Beside the script that runs: the names of the modules that were taken out of the tree.
+HIDDEN = "hidden.json"
+
+
 class MachineFault(Exception):
     """Nothing that the file did."""
 
@@ -80,8 +84,14 @@ class Outcomes:
 
 
 class WithoutHidden:
-    """Has pytest do without plugins and categories of warnings in modules that are not there: settings of the repository name what
-    was taken out of it."""
+    """Has pytest do without plugins and categories of warnings in modules that were taken out of the tree: settings of the
+    repository name them."""
+
+    def __init__(self, hidden):
+        self.hidden = hidden
+
+    def owns(self, module):
+        return module in self.hidden and not is_there(module)
 
     def pytest_plugin_registered(self, plugin, manager):
         if plugin is not self:
@@ -93,18 +103,21 @@ class WithoutHidden:
             try:
                 return imported(name, *given, **named)
             except Exception:
-                if is_there(name):
+                if not self.owns(name):
                     raise
                 return None
 
         def getini(name):
             value = configured(name)
-            return [one for one in value if is_there(category_of(one))] if name == "filterwarnings" else value
+            if name == "filterwarnings":
+                # The same list: others add to it.
+                value[:] = [one for one in value if not self.owns(category_of(one))]
+            return value
 
         manager.import_plugin, config.getini = import_plugin, getini
         for distribution in importlib.metadata.distributions():
             for point in distribution.entry_points:
-                if point.group == "pytest11" and not is_there(point.value.partition(":")[0]):
+                if point.group == "pytest11" and self.owns(point.value.partition(":")[0].strip()):
                     manager.set_blocked(point.name)
 
 
@@ -115,7 +128,8 @@ def category_of(text):
 
 
 def is_there(module):
-    """Whether a module has code that can be found. Nothing is imported for it: pytest wants to be the first for its plugins."""
+    """Whether a module has code in a file that can be found. Nothing is imported for it: pytest wants to be the first for its
+    plugins."""
     first, *rest = module.split(".")
     try:
         found = importlib.util.find_spec(first) if first else None
@@ -125,7 +139,14 @@ def is_there(module):
     except (ImportError, ValueError, AttributeError):
         return False
     # A folder without code is a package of its own kind.
-    return not module or found is not None and found.origin is not None
+    return found is not None and found.origin is not None
+
+
+def names_of(path):
+    """The names by which a file may be imported, whichever of its folders is on the path."""
+    parts = list(Path(path).parent.parts) + [Path(path).name.partition(".")[0]]
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    return {".".join(parts[at:]) for at in range(len(parts))}
 
 
 def run(tests):
@@ -135,8 +156,9 @@ def run(tests):
     import pytest
 
     sys.path[0] = os.getcwd()
-    outcomes = Outcomes()
-    code = pytest.main(["-p", "no:cacheprovider", *tests], plugins=[outcomes, WithoutHidden()])
+    outcomes, about = Outcomes(), Path(__file__).parent / HIDDEN
+    plugins = [outcomes, WithoutHidden(set(json.loads(about.read_text())))] if about.exists() else [outcomes]
+    code = pytest.main(["-p", "no:cacheprovider", *tests], plugins=plugins)
     sys.stdout.flush()
     sys.stderr.flush()
     with os.fdopen(report, "w") as opened:
@@ -405,7 +427,7 @@ class Strict:
         if isinstance(one, ast.ImportFrom) and not one.level:
             names = [f"{one.module}.{alias.name}" for alias in one.names]
             return next((f"imports {name}" for name in names if self.leads(name)), None)
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name.startswith("pytest_"):
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name.startswith("pytest_") and not self.libraries:
             return f"defines the hook {one.name}"
         targets = getattr(one, "targets", None) or [target for target in [getattr(one, "target", None)] if target is not None]
         return next(filter(None, map(self.stored, targets)), None)
@@ -416,10 +438,10 @@ class Strict:
         if isinstance(target, ast.Subscript):
             target = target.value
         elif isinstance(target, ast.Name):
-            is_test = target.id in self.names or target.id.startswith("pytest_")
+            is_test = target.id in self.names or target.id.startswith("pytest_") and not self.libraries
             return f"binds {target.id}" if is_test else None
         dotted = self.dotted(target)
-        is_tool = any(dotted == tool or dotted.startswith(tool + ".") for tool in STORED)
+        is_tool = any(dotted == tool or dotted.startswith(tool + ".") for tool in STORED if tool not in self.libraries)
         is_test = set(dotted.split(".")) & self.names
         return f"stores into {dotted}" if is_tool or is_test else None
 
@@ -459,7 +481,8 @@ class Strict:
             if isinstance(value, (str, bytes)):
                 size += len(value)
                 text = value if isinstance(value, str) else ""
-                is_name = text in ATTRIBUTES or text in self.names and "test" in text.lower() or text.startswith(("_pytest.", "pytest_")) or text in ("_pytest", "pluggy")
+                is_tool = not self.libraries and (text.startswith(("_pytest.", "pytest_")) or text in ("_pytest", "pluggy"))
+                is_name = text in ATTRIBUTES or text in self.names and "test" in text.lower() or is_tool
                 if is_name or text.startswith("/proc/") and text not in ("/proc/self/status", "/proc/cpuinfo", "/proc/meminfo"):
                     return f"names {text[:80]}"
             numbers += isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -483,12 +506,15 @@ class Strict:
 
 
 def hide(tree, endings):
-    """Takes the repository's code out of its tree, and the history that has it."""
+    """Takes the repository's code out of its tree, and the history that has it; gives the names of its modules."""
     shutil.rmtree(tree / ".git", ignore_errors=True)
+    hidden = set()
     for folder, _, names in os.walk(tree):
         for name in names:
             if name.rpartition(".")[2].lower() in endings:
+                hidden |= names_of(os.path.relpath(os.path.join(folder, name), tree))
                 os.unlink(os.path.join(folder, name))
+    return hidden
 
 
 def remove(place):
@@ -544,7 +570,11 @@ def leads_into(place, tree):
         return False
     lines = [line.strip() for line in lines if line.strip()]
     root = os.path.realpath(tree) + "/"
-    return bool(lines) and all(os.path.isabs(line) and (os.path.realpath(line) + "/").startswith(root) for line in lines)
+
+    def is_within(line):
+        return os.path.isabs(line) and os.path.isdir(line) and ".egg-info" not in line and (os.path.realpath(line) + "/").startswith(root)
+
+    return bool(lines) and all(map(is_within, lines))
 
 
 def reset(tree):
@@ -552,7 +582,7 @@ def reset(tree):
     if (tree / ".git").is_dir():
         git = ["git", "-C", str(tree), "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", f"safe.directory={tree}"]
         keep_versions(tree)
-        for words in (["checkout", "-q", "-f", "HEAD", "--", "."], ["clean", "-q", "-f", "-d", "-x", "-e", "*.egg-info"]):
+        for words in (["checkout", "-q", "-f", "HEAD", "--", "."], ["clean", "-q", "-f", "-f", "-d", "-x", "-e", "*.egg-info"]):
             try:
                 subprocess.run([*git, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             except OSError as error:
@@ -568,7 +598,10 @@ def keep_versions(tree):
         for place in (Path(folder, name) for name in about):
             is_folder = place.is_dir() and not place.is_symlink()
             for one in place.iterdir() if is_folder else [place]:
-                if one.name != "PKG-INFO" or one.is_symlink() or not one.is_file():
+                if one.name == "PKG-INFO" and not one.is_symlink() and one.is_file():
+                    lines = one.read_bytes()[:LARGEST_ANSWER].decode(errors="replace").split("\n")
+                    one.write_text("".join(line + "\n" for line in lines if line.startswith(("Metadata-Version: ", "Name: ", "Version: "))))
+                else:
                     remove(one)
 
 
@@ -996,10 +1029,13 @@ def judge(task, file, container):
         clean_container(tree)
     if task.get("reset"):
         reset(tree)
-    hide(tree, set(task["hidden"]))
+    hidden = hide(tree, set(task["hidden"]))
     remove(tree / task["submission"])
     lay(tree, task["before"], Path(__file__).parent / "before")
     court = Court(task)
+    if hidden:
+        (court.place / HIDDEN).write_text(json.dumps(sorted(hidden)))
+        (court.place / HIDDEN).chmod(0o644)
     court.restore()
     if task.get("runs"):
         wrong = judge_command(court, task, text, place, report)

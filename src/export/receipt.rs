@@ -3,22 +3,26 @@
 
 use std::fmt::Write as _;
 
+use ruff_python_ast::Stmt;
+use ruff_text_size::Ranged;
+
 use super::{Collection, Files, harbor, refactoring};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::task::Task;
+use crate::score::text;
 
 /// The file in an export that says what its judge paid.
 pub(crate) const RECEIPT: &str = "receipt.json";
-/// Where a container has the judge's files, and those of the solution.
+/// Where a container has the judge's files, and those of the solution; a task with several steps has the latter in its last one.
 const TESTS: &str = "tests/";
 const SOLUTION: &str = "solution/";
+const LAST_STEP: &str = "steps/carry-out/";
 
+const EXITS: &str = include_str!("receipt/exits.py");
 const EQUAL_TO_ALL: &str = include_str!("receipt/equal_to_all.py");
 const OWN_PLUGIN: &str = include_str!("receipt/own_plugin.py");
 const PATCHED_PYTEST: &str = include_str!("receipt/patched_pytest.py");
 const WRITTEN_REWARD: &str = include_str!("receipt/written_reward.py");
-/// Ends the process as if all were well.
-const EXITS: &str = "import os\n\nos._exit(0)\n";
 const NOT_PYTHON: &str = "def (\n";
 const NOT_A_PATCH: &str = "this is not a patch\n";
 
@@ -33,11 +37,13 @@ pub(crate) struct Handed {
     pub(crate) files: Files,
 }
 
-/// All that is handed in for one task, and where it runs.
+/// All that is handed in for one task, and where it is judged.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Trial<'a> {
+pub(crate) struct Hearing<'a> {
     pub(crate) task: &'a Task,
     pub(crate) image: &'a str,
+    /// Hash of the task's files.
+    pub(crate) content: String,
     /// Longest run of the judge, in seconds.
     pub(crate) seconds: u64,
     pub(crate) handed: Vec<Handed>,
@@ -61,15 +67,18 @@ pub(crate) fn script(task: &Task) -> String {
 ///
 /// # Errors
 /// When something cannot be encoded, which is a bug.
-pub(crate) fn trials(collection: &Collection) -> Result<Vec<Trial<'_>>> {
+pub(crate) fn hearings(collection: &Collection) -> Result<Vec<Hearing<'_>>> {
     collection.tasks.iter().map(|task| of_task(collection, task)).collect()
 }
 
-fn of_task<'a>(collection: &'a Collection, task: &'a Task) -> Result<Trial<'a>> {
+fn of_task<'a>(collection: &'a Collection, task: &'a Task) -> Result<Hearing<'a>> {
     let all = harbor::of_task(collection, task)?;
     let of = |folder: &str| -> Files {
-        let files = all.iter().filter(|(path, _)| path.starts_with(folder));
-        files.map(|(path, file)| (path.clone(), file.clone())).collect()
+        let inner = |path: &String| {
+            let path = path.strip_prefix(LAST_STEP).unwrap_or(path);
+            path.starts_with(folder).then(|| path.to_owned())
+        };
+        all.iter().filter_map(|(path, file)| Some((inner(path)?, file.clone()))).collect()
     };
     let with = |kind, is_right, more: Files| {
         let mut files = of(TESTS);
@@ -80,6 +89,8 @@ fn of_task<'a>(collection: &'a Collection, task: &'a Task) -> Result<Trial<'a>> 
     let mut handed = vec![with("nothing", false, Files::new())];
     if !gold.is_empty() {
         handed.insert(0, with("gold", true, gold));
+    } else if task.has_solution() {
+        return Err(Error::internal(format!("the solution of {} is not among its files", task.id)));
     }
     let place = match task.judging.suite {
         Some(_) => refactoring::PATCH.to_owned(),
@@ -89,7 +100,8 @@ fn of_task<'a>(collection: &'a Collection, task: &'a Task) -> Result<Trial<'a>> 
     for (kind, text) in cheats(collection, task) {
         handed.push(with(kind, false, Files::from([(place.clone(), super::text(text))])));
     }
-    Ok(Trial { task, image: collection.image(task), seconds: harbor::verifier_seconds(task), handed })
+    let (image, content) = (collection.image(task), harbor::content_but_for_settings(&all));
+    Ok(Hearing { task, image, content, seconds: harbor::verifier_seconds(task), handed })
 }
 
 /// Files that want the reward and not the task, by their kind.
@@ -103,7 +115,8 @@ fn cheats(collection: &Collection, task: &Task) -> Vec<(&'static str, String)> {
         None => None,
     };
     // What ends or claims all does so on the way to the original test, where its file is known.
-    let before = |text: &str| test_file.map_or_else(|| text.to_owned(), |file| after_future(file, text));
+    let before =
+        |text: &str| test_file.and_then(|file| after_future(file, text)).unwrap_or_else(|| text.to_owned());
     let mut cheats = vec![
         ("not-python", NOT_PYTHON.to_owned()),
         ("exits", before(EXITS)),
@@ -152,11 +165,18 @@ fn stub(name: &str, body: &str) -> String {
     text
 }
 
-/// A file with lines put before its own, and behind what has to stay first.
-fn after_future(text: &str, before: &str) -> String {
-    let (future, rest): (Vec<&str>, Vec<&str>) =
-        text.split_inclusive('\n').partition(|line| line.starts_with("from __future__ import"));
-    format!("{}{before}{}", future.concat(), rest.concat())
+/// A file with lines put before its own, and behind what has to stay first; none where it is not Python.
+fn after_future(file: &str, before: &str) -> Option<String> {
+    let place = text::parse(file, |parsed| {
+        let is_future = |one: &&Stmt| {
+            one.as_import_from_stmt().is_some_and(|it| it.module.as_deref() == Some("__future__"))
+        };
+        let last = parsed.body.iter().filter(is_future).last()?;
+        let line = parsed.lines.line(last.end());
+        Some(parsed.lines.start(line + 1).unwrap_or(file.len()))
+    });
+    let place = place.ok()?.unwrap_or_default();
+    Some(format!("{}{before}{}", &file[..place], &file[place..]))
 }
 
 #[cfg(test)]
@@ -175,9 +195,12 @@ mod tests {
     #[test]
     fn imports_of_the_future_stay_first() {
         assert_eq!(
-            after_future("import a\nfrom __future__ import annotations\nb\n", "c\n"),
-            "from __future__ import annotations\nc\nimport a\nb\n"
+            after_future("'doc'\nfrom __future__ import (\n    annotations,\n)\nimport a\n", "c\n")
+                .as_deref(),
+            Some("'doc'\nfrom __future__ import (\n    annotations,\n)\nc\nimport a\n")
         );
+        assert_eq!(after_future("import a\n", "c\n").as_deref(), Some("c\nimport a\n"));
+        assert_eq!(after_future("def (", "c\n"), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
+use super::receipt::RECEIPT;
 use super::settings::Settings;
 use super::{Collection, Files, Harness, images};
 use crate::beneath::Folder;
@@ -66,6 +67,11 @@ pub(crate) fn write(
     } else if directory.exists() && fs_err::read_dir(directory)?.next().is_some() {
         return Err(Error::usage(format!("{} exists and is not an export", directory.display()))
             .with_hint("name a directory that is empty or does not exist"));
+    }
+    // What was paid was paid by other files.
+    match fs_err::remove_file(directory.join(RECEIPT)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
     }
     for (name, file) in super::files(collection, &header.harnesses)? {
         let path = directory.join(name);

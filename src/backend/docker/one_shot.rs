@@ -10,14 +10,15 @@ use super::engine::{ContainerLimits, Engine, Purpose, Spec};
 use crate::backend::{Finished, Tail};
 use crate::error::{Error, Result};
 
-/// What Docker leaves root in a container by itself, of which judges need most: other users, files of others.
+/// What Docker leaves root in a container by itself and a judge may need: other users, files and processes of others.
 const USUAL: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SYS_CHROOT"];
 
-/// Runs a script of the shell as root of an image, without a network, and removes the container. `stdin` is what it reads.
+/// Runs a script of the shell as root of an image, without a network, and removes the container. `stdin` is what it reads. What
+/// takes too long is ended and said to have timed out.
 ///
 /// # Errors
-/// The engine's; an interruption; the time limit.
+/// The engine's; an interruption.
 pub fn script(
     engine: &Engine,
     (image, script): (&str, String),
@@ -35,7 +36,9 @@ pub fn script(
         limits,
         purpose: Purpose::Judge,
     };
-    run(engine, &spec, stdin, limit)
+    let (done, id) = attended(engine, &spec, stdin, limit)?;
+    engine.remove_container(&id);
+    Ok(done)
 }
 
 /// Runs a container to its end and removes it.
@@ -58,6 +61,20 @@ pub(super) fn run_and_keep(
     stdin: &[u8],
     limit: Duration,
 ) -> Result<(Finished, String)> {
+    let (done, id) = attended(engine, spec, stdin, limit)?;
+    if done.timed_out {
+        engine.remove_container(&id);
+        return Err(Error::harness(format!(
+            "a container ({}) takes longer than {} s",
+            spec.purpose.as_str(),
+            limit.as_secs()
+        )));
+    }
+    Ok((done, id))
+}
+
+/// Runs a container to its end or to the limit of time, and keeps it; gives its id. One that is late still runs.
+fn attended(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duration) -> Result<(Finished, String)> {
     let (id, mut attached) = engine.start(spec)?;
     let (stdout, stderr) = (Tail::default(), Tail::default());
     let talk = async {
@@ -85,20 +102,17 @@ pub(super) fn run_and_keep(
     });
     let result = match outcome {
         None => Err(Error::interrupted()),
-        Some(Err(_)) => Err(Error::harness(format!(
-            "a container ({}) takes longer than {} s",
-            spec.purpose.as_str(),
-            limit.as_secs()
-        ))),
+        Some(Err(_)) => Ok(None),
         Some(Ok(Err(error))) => {
             Err(engine.explain(&format!("a container ({})", spec.purpose.as_str()), error))
         }
-        Some(Ok(Ok(()))) => engine.exit_code(&id),
+        Some(Ok(Ok(()))) => engine.exit_code(&id).map(Some),
     };
     match result {
         Ok(code) => {
-            let code = i32::try_from(code).ok();
-            Ok((Finished { code, timed_out: false, stdout: stdout.text(), stderr: stderr.text() }, id))
+            let timed_out = code.is_none();
+            let code = code.and_then(|code| i32::try_from(code).ok());
+            Ok((Finished { code, timed_out, stdout: stdout.text(), stderr: stderr.text() }, id))
         }
         Err(error) => {
             engine.remove_container(&id);

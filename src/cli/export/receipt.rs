@@ -10,7 +10,7 @@ use super::super::several::several;
 use super::super::{Arguments, session};
 use crate::backend::docker::{ContainerLimits, Engine, one_shot, push};
 use crate::error::{Error, Result};
-use crate::export::receipt::{self, Handed, RECEIPT, Trial};
+use crate::export::receipt::{self, Handed, Hearing, RECEIPT};
 use crate::export::{Collection, Harness, settings};
 use crate::progress::Progress;
 use crate::record::id::InstanceId;
@@ -37,6 +37,8 @@ struct TaskReceipt {
     image: String,
     /// The engine's ID of the image that judged.
     image_id: String,
+    /// Hash of the task's files, as `content_sha256` of its metadata is.
+    content_sha256: String,
     paid: BTreeMap<&'static str, Paid>,
 }
 
@@ -74,22 +76,25 @@ pub(super) fn check(harnesses: &BTreeSet<Harness>, settings: &settings::Settings
 /// A usage error where the engine lacks images. The engine's; an interruption.
 pub(super) fn run(arguments: &Arguments, directory: &Path, collection: &Collection) -> Result<Receipt> {
     let engine = Engine::connect(arguments.engine)?;
-    let trials = receipt::trials(collection)?;
-    let images = images(&engine, &trials, directory)?;
-    let work: Vec<(&Trial<'_>, &Handed)> =
-        trials.iter().flat_map(|trial| trial.handed.iter().map(move |handed| (trial, handed))).collect();
+    let hearings = receipt::hearings(collection)?;
+    let images = images(&engine, &hearings, directory)?;
+    let work: Vec<(&Hearing<'_>, &Handed)> = hearings
+        .iter()
+        .flat_map(|hearing| hearing.handed.iter().map(move |handed| (hearing, handed)))
+        .collect();
     let stage = Progress::for_terminal().stage("receipt", work.len() as u64);
-    let done = several(work, session::cores(), &|(trial, handed): (&Trial<'_>, &Handed)| {
-        let paid = paid(&engine, trial, handed)?;
+    let done = several(work, session::cores(), &|(hearing, handed): (&Hearing<'_>, &Handed)| {
+        let paid = paid(&engine, hearing, handed)?;
         stage.step();
-        Ok((trial, handed.kind, paid))
+        Ok((hearing, handed.kind, paid))
     })?;
     drop(stage);
     let mut tasks: BTreeMap<InstanceId, TaskReceipt> = BTreeMap::new();
-    for (trial, kind, paid) in done {
-        let one = tasks.entry(trial.task.id.clone()).or_insert_with(|| TaskReceipt {
-            image: trial.image.to_owned(),
-            image_id: images.get(trial.image).cloned().unwrap_or_default(),
+    for (hearing, kind, paid) in done {
+        let one = tasks.entry(hearing.task.id.clone()).or_insert_with(|| TaskReceipt {
+            image: hearing.image.to_owned(),
+            image_id: images.get(hearing.image).cloned().unwrap_or_default(),
+            content_sha256: hearing.content.clone(),
             paid: BTreeMap::new(),
         });
         one.paid.insert(kind, paid);
@@ -107,8 +112,8 @@ pub(super) fn run(arguments: &Arguments, directory: &Path, collection: &Collecti
 }
 
 /// The IDs of the images by name, all of which the engine must have.
-fn images(engine: &Engine, trials: &[Trial<'_>], directory: &Path) -> Result<BTreeMap<String, String>> {
-    let names: BTreeSet<&str> = trials.iter().map(|trial| trial.image).collect();
+fn images(engine: &Engine, hearings: &[Hearing<'_>], directory: &Path) -> Result<BTreeMap<String, String>> {
+    let names: BTreeSet<&str> = hearings.iter().map(|hearing| hearing.image).collect();
     let (mut images, mut missing) = (BTreeMap::new(), Vec::new());
     for name in names {
         match push::local(engine, name)? {
@@ -127,16 +132,17 @@ fn images(engine: &Engine, trials: &[Trial<'_>], directory: &Path) -> Result<BTr
         )))
 }
 
-fn paid(engine: &Engine, trial: &Trial<'_>, handed: &Handed) -> Result<Paid> {
-    let memory = settings::memory_mb(trial.task.measured.demand.memory) * settings::MEBIBYTE;
+fn paid(engine: &Engine, hearing: &Hearing<'_>, handed: &Handed) -> Result<Paid> {
+    let memory = settings::memory_mb(hearing.task.measured.demand.memory) * settings::MEBIBYTE;
     let limits = ContainerLimits { memory, processes: PROCESSES, milli_cpus: 1000 };
-    let limit = Duration::from_secs(trial.seconds);
-    let run = (trial.image, receipt::script(trial.task));
-    let done = match one_shot::script(engine, run, &packed(handed)?, limits, limit) {
-        Ok(done) => done,
-        Err(error) if crate::interrupt::requested() || !engine.answers() => return Err(error),
-        Err(error) => return Ok(Paid { reward: None, is_right: false, why: error.to_string() }),
-    };
+    let limit = Duration::from_secs(hearing.seconds);
+    let (script, packed) = (receipt::script(hearing.task), packed(handed)?);
+    let judge = || one_shot::script(engine, (hearing.image, script.clone()), &packed, limits, limit);
+    let done = engine.patiently(judge)?;
+    if done.timed_out {
+        let why = format!("the judge takes longer than {} s", hearing.seconds);
+        return Ok(Paid { reward: None, is_right: false, why });
+    }
     let reward = if done.code == Some(0) { reward_of(&done.stdout) } else { None };
     let wanted = if handed.is_right { 1.0 } else { 0.0 };
     let said = done.stderr.lines().last().unwrap_or_default();

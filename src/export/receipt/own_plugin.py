@@ -1,15 +1,11 @@
 # A plugin of its own says that the test has passed.
 import pytest
 
-
-class Plugin:
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem):
-        return True
+Plugin = type("Plugin", (), {"pytest" + "_pyfunc_call": pytest.__dict__["hook" + "impl"](tryfirst=True)(lambda self, pyfuncitem: True)})
 
 
 @pytest.fixture(autouse=True)
 def registered(request):
-    request.config.pluginmanager.register(Plugin())
+    getattr(request.config, "plugin" + "manager").register(Plugin())
 
 

@@ -82,7 +82,10 @@ def test_a_file_that_does_the_work_is_right(judged):
 
 
 def test_what_runs_tests_is_a_library_like_others(judged):
-    own = "import pluggy\n\nhookimpl = pluggy.HookimplMarker('shop')\n"
+    own = (
+        "import unittest\n\nimport pluggy\n\nhookimpl = pluggy.HookimplMarker('shop')\nNAMES = ['pluggy', '_pytest', 'pytest_cov']\n"
+        "unittest.done = True\n\n\n@hookimpl\ndef pytest_shop(text):\n    return text\n"
+    )
     assert judged(own + GOOD) == (1, "")
     reward, why = judged("import gc\n\nkept = gc.get_objects()\n" + GOOD)
     assert (reward, "reaches gc.get_objects" in why) == (0, True), why

@@ -44,13 +44,16 @@ def test_what_keeps_the_container_open_is_spared_and_what_was_left_is_not(tmp_pa
     # What `setup.py develop` writes.
     ("easy-install.pth", ["{tree}", "{tree}/src", ""], True),
     ("easy-install.pth", ["{tree}", "/tmp"], False),
+    ("easy-install.pth", ["{tree}/src/a.egg-info"], False),
+    ("easy-install.pth", ["{tree}/src/file"], False),
     ("easy-install.pth", ["{tree}", "import os"], False),
     ("easy-install.pth", ["{tree}/../elsewhere"], False),
     ("other.pth", ["{tree}"], False),
     ("tree.pth", [""], False),
 ])
 def test_only_what_puts_the_tree_on_the_path_stays(tmp_path, name, lines, stays):
-    (tmp_path / "tree/src").mkdir(parents=True)
+    (tmp_path / "tree/src/a.egg-info").mkdir(parents=True)
+    (tmp_path / "tree/src/file").write_text("an archive")
     place = tmp_path / name
     place.write_text("\n".join(lines).format(tree=tmp_path / "tree"))
     assert judge.leads_into(place, tmp_path / "tree") is stays
@@ -76,10 +79,13 @@ def test_a_reset_tree_keeps_the_version_of_its_project_and_no_entry_point(tmp_pa
     write("a.py", "2")
     write("b.py", "3")
     write("kept.egg-info/entry_points.txt", "of somebody")
+    about = "Metadata-Version: 2.1\nName: own\nVersion: 3\n"
     for name in ("PKG-INFO", "entry_points.txt", "more/PKG-INFO"):
-        write(f"src/own.egg-info/{name}", "built")
+        write(f"src/own.egg-info/{name}", f"PK\n{about}Summary: more\n")
+    write("nested/code.py", "of somebody")
+    subprocess.run(["git", "-C", str(tmp_path / "nested"), "init", "-q"], check=True)
     (tmp_path / "linked.egg-info").symlink_to(tmp_path / "src")
     judge.reset(tmp_path)
     left = {str(one.relative_to(tmp_path)): one.read_text() for one in tmp_path.rglob("*") if one.is_file() and ".git/" not in str(one)}
-    assert left == {"a.py": "1", "kept.egg-info/entry_points.txt": "of the commit", "src/own.egg-info/PKG-INFO": "built"}
+    assert left == {"a.py": "1", "kept.egg-info/entry_points.txt": "of the commit", "src/own.egg-info/PKG-INFO": about}
     assert not (tmp_path / "linked.egg-info").exists()

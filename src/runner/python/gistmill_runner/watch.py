@@ -53,7 +53,10 @@ class ImportWatcher:
 
         def getini(name):
             value = configured(name)
-            return self._without_hidden(value) if name == "filterwarnings" else value
+            if name == "filterwarnings":
+                # The same list: others add to it.
+                value[:] = self._without_hidden(value)
+            return value
 
         manager.import_plugin = import_plugin
         config.getini = getini

@@ -151,7 +151,8 @@ def letters(text):
     "shop/parts/plain.py": "NAME = 'plain'\n\n\ndef say(text):\n    return text\n",
     # All that it has is defined elsewhere.
     "shop/parts/loud/__init__.py": "from .voice import NAME as NAME, say as say\n",
-    "shop/parts/loud/voice.py": "from shop.stock import PRICES\n\nNAME = 'loud'\n\n\ndef say(text):\n    return text.upper(), PRICES\n",
+    "shop/parts/loud/voice.py": "from importlib import import_module\n\nfrom shop.stock import PRICES\n\nINNER = [import_module('shop.parts.' + one).LOW for one in ('low',)]\nNAME = 'loud'\n\n\ndef say(text):\n    return text.upper(), PRICES, INNER\n",
+    "shop/parts/low.py": "LOW = 'low'\n",
     "shop/parts/english.py": "__all__ = ['HELLO']\nHELLO = 'hello'\n",
     "shop/parts/german.py": "__all__ = ['HELLO']\nHELLO = 'hallo'\n",
     "tools/usage.py": "import sys\n\nsys.path.insert(0, '.')\n\nfrom shop.usage import usage\n\nprint(usage())\n",

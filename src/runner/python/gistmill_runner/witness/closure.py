@@ -2,7 +2,7 @@
 
 import ast
 
-from .plan import LATE, Planner
+from .plan import Planner
 from .planned import Line, every
 from .references import TYPES, References
 from .source import remembered
@@ -107,7 +107,7 @@ class Closure:
             self.planner.wanted = needed
             if done:
                 break
-        tops += [self._made(name, tops) for name in sorted(self.finder.by_name)]
+        tops += [self._made(name) for name in sorted(self.finder.by_name)]
         self.tops = sorted(tops, key=lambda top: (top[0], top[1][0].module.name, top[1][0].statement.lineno))
         self.references = references
         self.pinned |= {reference.meaning for reference in references if reference.kind == "listed"} | self.looked_up
@@ -119,12 +119,10 @@ class Closure:
             if meaning[0] == "symbol" and meaning[2] == bound:
                 yield meaning
 
-    def _made(self, name, tops):
+    def _made(self, name):
         """The lines that make a module which is imported by name, after all that it has."""
         module = self.program.by_name[name]
-        own = [order for order, lines in tops if lines[0].module is module and order < LATE]
-        order = max([self.planner.end_of(module)] + own)
-        return order + 0.1, [Line(module, "made", ast.Pass(lineno=0, col_offset=0))]
+        return self.planner.end_of(module) + 0.1, [Line(module, "made", ast.Pass(lineno=0, col_offset=0))]
 
     def stands_for(self, binding):
         """What an imported name of the tree is in the witness: the symbol, or an alias for a module."""

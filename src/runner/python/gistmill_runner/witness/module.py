@@ -112,10 +112,6 @@ class Module:
         """When the first of its lines ran."""
         return min(self.lines.values(), default=_NEVER)
 
-    def last_order(self, end):
-        """When the last of its statements began that ran before `end`, -1 for none."""
-        return max((one for one in map(self.order, self.source.tree.body) if one < end), default=-1)
-
     def listed_names(self):
         """The texts in its lists of texts: names that generated code imports are kept in such lists."""
         values = (one.value for one in self.source.tree.body if isinstance(one, ast.Assign) and self.ran(one))

@@ -98,7 +98,8 @@ class Planner:
         bindings = (one for several in self.program.bindings[module.name].values() for one in several)
         imports = (one for one in bindings if isinstance(one.statement, IMPORTS) and one.kind in ("from", "module"))
         bound = (self._bound_after(module, one) for one in imports)
-        return max([module.last_order(LATE)] + [order for order in bound if order < LATE])
+        own = (self._order(module, one) for one in module.source.tree.body if module.order(one) < LATE)
+        return max([-1, *own] + [order for order in bound if order < LATE])
 
     def _bound_after(self, module, binding, seen=()):
         """When an import has bound its name: right after what it stands for, which ran while it was under way."""
