@@ -40,7 +40,7 @@ const FOREIGN: [&str; 9] =
 
 /// What was found in a tree.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct Discovered {
     /// In the order of trust; names are unique.
     pub(crate) candidates: Vec<Entry>,
     pub(crate) rejects: Vec<Reject>,
@@ -58,7 +58,7 @@ pub(crate) struct Reject {
 ///
 /// # Errors
 /// The tree cannot be walked.
-pub(crate) fn discover(tree: &Folder, installed: Option<&BTreeSet<String>>) -> Result<Found> {
+pub(crate) fn discover(tree: &Folder, installed: Option<&BTreeSet<String>>) -> Result<Discovered> {
     let files = Files::of(tree)?;
     let mut scripts: BTreeMap<String, Script> = BTreeMap::new();
     for name in ["pyproject.toml", "setup.cfg", "setup.py"] {
@@ -81,7 +81,7 @@ pub(crate) fn discover(tree: &Folder, installed: Option<&BTreeSet<String>>) -> R
         seen: BTreeSet::new(),
         names: BTreeSet::new(),
         alike: BTreeMap::new(),
-        found: Found::default(),
+        found: Discovered::default(),
     };
     found.documents(&files);
     found.tests(&files);
@@ -153,7 +153,7 @@ struct Finder {
     names: BTreeSet<String>,
     /// How many have the same program and first word.
     alike: BTreeMap<(String, String), usize>,
-    found: Found,
+    found: Discovered,
 }
 
 impl Finder {
@@ -316,7 +316,7 @@ impl Finder {
 mod tests {
     use super::*;
 
-    fn found(files: &[(&str, &str)]) -> Found {
+    fn found(files: &[(&str, &str)]) -> Discovered {
         let scratch = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = scratch.path().join(path);

@@ -20,8 +20,8 @@ use crate::family::codetaste::score::{Precision, Side};
 
 pub(crate) use engine::Patterns;
 pub(crate) use form::documents;
-pub(crate) use found::Found;
 use found::Keys;
+pub(crate) use found::Matches;
 pub(crate) use opengrep::document as opengrep;
 pub(crate) use outside::Sandbox;
 pub(crate) use pair::{Pair, Reach, Tree};
@@ -34,8 +34,8 @@ pub(crate) struct Checked {
     pub side: Side,
     /// Whether it is OpenGrep's, and not ast-grep's.
     pub outside: bool,
-    pub base: Found,
-    pub golden: Found,
+    pub base: Matches,
+    pub golden: Matches,
     pub decision: Decision,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Report {
 
 impl Checked {
     /// The matches on the tree that it is for.
-    pub(crate) fn right(&self) -> &Found {
+    pub(crate) fn right(&self) -> &Matches {
         match self.side {
             Side::Additive => &self.golden,
             Side::Reductive => &self.base,
@@ -57,7 +57,7 @@ impl Checked {
     }
 
     /// The matches on the other tree.
-    pub(crate) fn wrong(&self) -> &Found {
+    pub(crate) fn wrong(&self) -> &Matches {
         match self.side {
             Side::Additive => &self.base,
             Side::Reductive => &self.golden,

@@ -33,7 +33,7 @@ mod units;
 
 use std::collections::BTreeSet;
 
-pub use clues::{Clue, Place};
+pub use clues::{Clue, FilePart};
 pub use encoding::decoded;
 pub use imported::imported;
 pub use nodes::{KINDS, is_kind};
@@ -123,7 +123,7 @@ impl<'f> Code<'f> {
     }
 
     /// What the closure consists of, the test function first.
-    pub fn places(&self) -> BTreeSet<Place> {
+    pub fn places(&self) -> BTreeSet<FilePart> {
         self.units().map(|unit| clues::place(self, unit)).collect()
     }
 

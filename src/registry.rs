@@ -4,7 +4,7 @@ mod ask;
 
 use std::fmt;
 
-pub(crate) use ask::{Found, Registries, is_digest};
+pub(crate) use ask::{Answer, Registries, is_digest};
 
 use crate::error::{Error, Result};
 
@@ -15,12 +15,12 @@ const LONGEST: usize = 255;
 
 /// A place in a registry: the name of images without tag and digest, or the start of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ImagePlace {
     host: String,
     path: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ImagePlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
             return formatter.write_str(&self.host);
@@ -29,7 +29,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl ImagePlace {
     /// Reads `host[:port]/path`; without a host it is Docker Hub's.
     ///
     /// # Errors
@@ -60,13 +60,13 @@ impl Place {
         if !path.is_empty() && !path.split('/').all(is_part) {
             return refused("a path has small letters, digits and single `.`, `_`, `-` between");
         }
-        Ok(Place { host, path: path.to_owned() })
+        Ok(ImagePlace { host, path: path.to_owned() })
     }
 
     /// A name below it.
     pub(crate) fn below(&self, name: &str) -> Self {
         let path = if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) };
-        Place { host: self.host.clone(), path }
+        ImagePlace { host: self.host.clone(), path }
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -123,11 +123,11 @@ mod tests {
             ("me", "docker.io", "me"),
             ("me/a__b", "docker.io", "me/a__b"),
         ] {
-            let place = Place::parse(text).unwrap();
+            let place = ImagePlace::parse(text).unwrap();
             assert_eq!((place.host.as_str(), place.path.as_str()), (host, path), "{text}");
         }
-        assert_eq!(Place::parse("h.io").unwrap().below("x").to_string(), "h.io/x");
-        assert_eq!(Place::parse("me").unwrap().below("x").to_string(), "docker.io/me/x");
+        assert_eq!(ImagePlace::parse("h.io").unwrap().below("x").to_string(), "h.io/x");
+        assert_eq!(ImagePlace::parse("me").unwrap().below("x").to_string(), "docker.io/me/x");
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             "h.io/a___b",
             "a:b:c/d",
         ] {
-            let error = Place::parse(text).expect_err(text);
+            let error = ImagePlace::parse(text).expect_err(text);
             assert!(error.hint().is_some_and(|hint| hint.contains("ghcr.io/me/datasets")), "{text}");
         }
     }

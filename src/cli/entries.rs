@@ -9,7 +9,7 @@ use super::place::{self, PlaceArguments};
 use super::{Arguments, Format};
 use crate::beneath::Folder;
 use crate::config;
-use crate::discovery::{self, Found, Reject};
+use crate::discovery::{self, Discovered, Reject};
 use crate::document;
 use crate::environment::Tools;
 use crate::error::{Error, Result};
@@ -100,7 +100,7 @@ fn reject(reject: &Reject) -> Value {
 }
 
 /// One line for each, what was refused below.
-fn table(found: &Found) -> String {
+fn table(found: &Discovered) -> String {
     let mut text = String::new();
     for one in &found.candidates {
         let stdin = match &one.stdin {

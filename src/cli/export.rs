@@ -24,7 +24,7 @@ use crate::family::gistify::prompt::Template;
 use crate::family::recube::leaks::is_apart;
 use crate::record::family::{Family, Unit};
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
-use crate::registry::Place;
+use crate::registry::ImagePlace;
 use crate::terminal;
 use crate::text::count;
 
@@ -109,7 +109,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
     // What others ask is refused where it is read.
     let is_refactoring = dataset.manifest.family == Family::Codetaste;
     let prompt = if is_refactoring { None } else { other_prompt(asked, &dataset)? };
-    let registry = asked.registry.as_deref().map(Place::parse).transpose()?;
+    let registry = asked.registry.as_deref().map(ImagePlace::parse).transpose()?;
     let wanted = Wanted {
         prompt: prompt.as_ref(),
         hidden: asked.hidden.as_deref(),

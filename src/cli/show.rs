@@ -49,12 +49,12 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
         }
     }
     let nearest = [files.nearest, pairs.nearest, tests.nearest].concat();
-    let all: Vec<Found<'_>> = files
+    let all: Vec<ShownRow<'_>> = files
         .found
         .iter()
-        .map(Found::Target)
-        .chain(pairs.found.iter().map(Found::Pair))
-        .chain(tests.found.iter().map(Found::Group))
+        .map(ShownRow::Target)
+        .chain(pairs.found.iter().map(ShownRow::Pair))
+        .chain(tests.found.iter().map(ShownRow::Group))
         .collect();
     if all.is_empty() {
         return Err(nothing(show, &directory, dataset.manifest.family, &nearest));
@@ -71,12 +71,12 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
             terminal::json(&value);
         }
         _ if all.len() > 1 && !show.full => {
-            let lines: Vec<String> = all.iter().map(Found::line).collect();
+            let lines: Vec<String> = all.iter().map(ShownRow::line).collect();
             terminal::say(&lines.join("\n"));
             terminal::note(&format!("{} {what}; --full shows all about each", all.len()));
         }
         _ => {
-            let texts: Vec<String> = all.iter().map(Found::describe).collect();
+            let texts: Vec<String> = all.iter().map(ShownRow::describe).collect();
             terminal::say(texts.join("\n").trim_end_matches('\n'));
         }
     }
@@ -109,26 +109,26 @@ fn nothing(show: &ShowArguments, directory: &Path, family: Family, nearest: &[St
 }
 
 /// What a query led to.
-enum Found<'a> {
+enum ShownRow<'a> {
     Group(&'a FoundGroup),
     Target(&'a FoundTarget),
     Pair(&'a FoundPair),
 }
 
-impl Found<'_> {
+impl ShownRow<'_> {
     fn line(&self) -> String {
         match self {
-            Found::Group(group) => line(&group.verdict(), &group.slug, &group.group_id),
-            Found::Target(target) => line(target.verdict(), &target.slug, &target.target),
-            Found::Pair(pair) => line(pair.verdict(), &pair.slug, &pair.golden_commit),
+            ShownRow::Group(group) => line(&group.verdict(), &group.slug, &group.group_id),
+            ShownRow::Target(target) => line(target.verdict(), &target.slug, &target.target),
+            ShownRow::Pair(pair) => line(pair.verdict(), &pair.slug, &pair.golden_commit),
         }
     }
 
     fn describe(&self) -> String {
         match self {
-            Found::Group(group) => group.describe(),
-            Found::Target(target) => target.describe(),
-            Found::Pair(pair) => pair.describe(),
+            ShownRow::Group(group) => group.describe(),
+            ShownRow::Target(target) => target.describe(),
+            ShownRow::Pair(pair) => pair.describe(),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Dataset;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
-use crate::registry::{Place, is_digest};
+use crate::registry::{ImagePlace, is_digest};
 use crate::store::write_json;
 
 /// Its name.
@@ -108,7 +108,7 @@ impl Images {
             if !is_word(&image.tag) || !is_word(&image.architecture) {
                 return Err(format!("an image of {slug} has a tag or an architecture that is not one"));
             }
-            Place::parse(&image.place).map_err(|error| format!("an image of {slug}: {error}"))?;
+            ImagePlace::parse(&image.place).map_err(|error| format!("an image of {slug}: {error}"))?;
         }
         Ok(())
     }
@@ -128,8 +128,8 @@ impl PushedImage {
     ///
     /// # Errors
     /// It was checked when it was read.
-    pub(crate) fn place(&self) -> Result<Place> {
-        Place::parse(&self.place)
+    pub(crate) fn place(&self) -> Result<ImagePlace> {
+        ImagePlace::parse(&self.place)
     }
 }
 

@@ -46,9 +46,9 @@ pub(super) fn project(pyproject: &str) -> Option<String> {
     document.get("project").and_then(name).or_else(|| poetry.and_then(name))
 }
 
-type Found = (String, String, u32);
+type DeclaredScript = (String, String, u32);
 
-fn entry(line: u32, text: &str) -> Option<Found> {
+fn entry(line: u32, text: &str) -> Option<DeclaredScript> {
     let (name, target) = text.split_once('=')?;
     let target = target.split('[').next().unwrap_or(target).trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -56,7 +56,7 @@ fn entry(line: u32, text: &str) -> Option<Found> {
     (!name.is_empty() && name.chars().all(plain)).then(|| (name.to_owned(), target.to_owned(), line))
 }
 
-fn of_pyproject(text: &str) -> Vec<Found> {
+fn of_pyproject(text: &str) -> Vec<DeclaredScript> {
     let Ok(document) = text.parse::<toml::Table>() else { return Vec::new() };
     let tables = [document.get("project"), document.get("tool").and_then(|tool| tool.get("poetry"))];
     let scripts = tables.into_iter().flatten().filter_map(|table| table.get("scripts")?.as_table());
@@ -83,7 +83,7 @@ fn of_pyproject(text: &str) -> Vec<Found> {
     found.collect()
 }
 
-fn of_setup_cfg(text: &str) -> Vec<Found> {
+fn of_setup_cfg(text: &str) -> Vec<DeclaredScript> {
     let (mut section, mut in_scripts, mut found) = (String::new(), false, Vec::new());
     for (at, line) in (1..).zip(text.lines()) {
         let trimmed = line.trim();

@@ -15,7 +15,7 @@ pub(super) struct Line {
 }
 
 /// Where a reader of a document is.
-enum Place {
+enum Block {
     Text,
     /// In a fenced block of Markdown that ends with this; whether it is for a shell.
     Fence(String, bool),
@@ -26,31 +26,31 @@ enum Place {
 /// The commands that a document shows. Continued lines are joined, prompts taken off; where a block has prompts, its other
 /// lines are output.
 pub(super) fn lines(text: &str) -> Vec<Line> {
-    let (mut found, mut block, mut place) = (Vec::new(), Vec::new(), Place::Text);
+    let (mut found, mut block, mut place) = (Vec::new(), Vec::new(), Block::Text);
     for (at, line) in (1..).zip(text.lines()) {
         let (trimmed, indent) = (line.trim(), line.len() - line.trim_start().len());
         match &place {
-            Place::Fence(end, is_shell) => {
+            Block::Fence(end, is_shell) => {
                 if trimmed.starts_with(end.as_str()) {
                     take(&mut block, &mut found);
-                    place = Place::Text;
+                    place = Block::Text;
                 } else if *is_shell {
                     block.push((at, trimmed));
                 }
                 continue;
             }
-            Place::Directive(left) if trimmed.is_empty() || indent > *left => {
+            Block::Directive(left) if trimmed.is_empty() || indent > *left => {
                 let is_option = trimmed.starts_with(':') && block.is_empty();
                 if !trimmed.is_empty() && !is_option {
                     block.push((at, trimmed));
                 }
                 continue;
             }
-            Place::Directive(_) => {
+            Block::Directive(_) => {
                 take(&mut block, &mut found);
-                place = Place::Text;
+                place = Block::Text;
             }
-            Place::Text => {}
+            Block::Text => {}
         }
         if let Some(next) = opened(trimmed, indent) {
             place = next;
@@ -67,21 +67,21 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
 }
 
 /// The block that a line opens. One that names no language may be for a shell: its lines say whether they are commands.
-fn opened(trimmed: &str, indent: usize) -> Option<Place> {
+fn opened(trimmed: &str, indent: usize) -> Option<Block> {
     let fence: String = trimmed.chars().take_while(|c| *c == '`' || *c == '~').collect();
     if fence.len() >= 3 {
         let language = trimmed[fence.len()..].trim().trim_start_matches(['{', '.']);
         let language = language.split([' ', ',', '}', ':']).next().unwrap_or_default().to_lowercase();
-        return Some(Place::Fence(fence, language.is_empty() || SHELLS.contains(&language.as_str())));
+        return Some(Block::Fence(fence, language.is_empty() || SHELLS.contains(&language.as_str())));
     }
     if trimmed.ends_with("::") && !trimmed.starts_with("..") {
-        return Some(Place::Directive(indent));
+        return Some(Block::Directive(indent));
     }
     let directive = trimmed.strip_prefix(".. ")?;
     let (name, language) = directive.split_once("::")?;
     let is_code = matches!(name, "code-block" | "code" | "sourcecode" | "prompt");
     let language = language.trim().split(' ').next().unwrap_or_default();
-    (is_code && (language.is_empty() || SHELLS.contains(&language))).then_some(Place::Directive(indent))
+    (is_code && (language.is_empty() || SHELLS.contains(&language))).then_some(Block::Directive(indent))
 }
 
 /// Takes the commands of a block.

@@ -26,7 +26,7 @@ use crate::record::instance::{Head, Instance};
 use crate::record::prompt::{PromptSettings, Tool};
 use crate::record::task::pytest_settings;
 use crate::redact::REDACTED;
-use crate::registry::Place;
+use crate::registry::ImagePlace;
 use crate::score::Modules;
 use crate::text::shell_quote;
 
@@ -56,7 +56,7 @@ pub(crate) struct Wanted<'w> {
     /// Where variants of tests are, if not in the dataset.
     pub(crate) hidden: Option<&'w Path>,
     /// Where pushed images are mirrored, if not where they were pushed to.
-    pub(crate) registry: Option<&'w Place>,
+    pub(crate) registry: Option<&'w ImagePlace>,
     /// Which images, where several architectures were pushed.
     pub(crate) architecture: Option<&'w str>,
     pub(crate) settings: Settings,

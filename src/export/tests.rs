@@ -18,7 +18,7 @@ use crate::record::id::sha256_hex;
 use crate::record::instance::{Expected, Instance};
 use crate::record::outcome::{CommandResult, Outcome};
 use crate::record::prompt::{ExecutionSetting, PromptSettings, Tool};
-use crate::registry::Place;
+use crate::registry::ImagePlace;
 use crate::testing::made_up::MadeUp;
 
 const ALL: [Harness; 7] = [
@@ -511,7 +511,7 @@ fn pushed_images_are_named_by_digest_and_nothing_is_built() {
     }
     assert!(names(&bench.out()).iter().all(|name| !name.contains("tree.tar") && !name.ends_with(".lock")));
     let instances = || bench.dataset.instances().unwrap();
-    let mirror = Place::parse("mirror.io/x").unwrap();
+    let mirror = ImagePlace::parse("mirror.io/x").unwrap();
     let wanted = Wanted { registry: Some(&mirror), ..Wanted::default() };
     let mirrored = collection(&bench.dataset, instances(), &wanted).unwrap();
     let all = mirrored.environments.values();

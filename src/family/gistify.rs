@@ -41,8 +41,8 @@ use prompt::Template;
 
 pub use alone::alone;
 pub use average::{Cases, ClassShare, Row, Submitted, Summary, summarize, summarize_by, weighted_baseline};
-pub use execution::{ExecutedLine, Execution, LineExecution, line_execution};
-pub use existence::{Corpus, Existence, Line, LineExistence, Place};
+pub use execution::{ExecutedLine, LineExecution, LineRun, line_execution};
+pub use existence::{Corpus, Existence, Line, LineExistence, RepositoryLine};
 pub use findings::{Effect, Finding, FindingKind, Scenery, findings};
 pub use inject::{
     Evaluated, Injection, NotInjected, Replacement, first_line, inject, inject_inherited, sabotage,

@@ -44,7 +44,7 @@ pub(super) fn renames(
     deleted: &[File],
     created: &[File],
 ) -> Result<BTreeMap<usize, usize>, git2::Error> {
-    let mut found = Found { from: vec![None; created.len()], used: vec![false; deleted.len()] };
+    let mut found = Renames { from: vec![None; created.len()], used: vec![false; deleted.len()] };
     found.identical(deleted, created);
     let (sources, targets) = found.left();
     if !sources.is_empty() && !targets.is_empty() {
@@ -58,12 +58,12 @@ pub(super) fn renames(
     Ok(found.from.iter().enumerate().filter_map(|(to, from)| Some((to, (*from)?))).collect())
 }
 
-struct Found {
+struct Renames {
     from: Vec<Option<usize>>,
     used: Vec<bool>,
 }
 
-impl Found {
+impl Renames {
     fn record(&mut self, from: usize, to: usize) {
         self.from[to] = Some(from);
         self.used[from] = true;

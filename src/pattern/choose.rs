@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 
-use super::features::{Feature, Features, Found, Kind, Occurrence, Paths};
+use super::features::{Feature, Features, Kind, Occurrence, Occurrences, Paths};
 use crate::family::codetaste::lines::Lines;
 use crate::family::codetaste::score::Side;
 
@@ -284,7 +284,7 @@ fn is_dull((kind, name): &Feature) -> bool {
             || name.starts_with("Test"))
 }
 
-fn is_inner((kind, name): &Feature, occurrences: &[Occurrence], here: &Found) -> bool {
+fn is_inner((kind, name): &Feature, occurrences: &[Occurrence], here: &Occurrences) -> bool {
     let is_outer = |kind: Kind| here.contains_key(&(kind, name.clone()));
     *kind == Kind::Ident
         && lines(occurrences).len() < LINES_OF_INNER

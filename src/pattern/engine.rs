@@ -11,7 +11,7 @@ use ast_grep_core::tree_sitter::{LanguageExt, StrDoc, TSLanguage};
 use ast_grep_core::{AstGrep, Node, Pattern, PatternError};
 use serde::{Deserialize, Deserializer};
 
-use super::found::{Found, Keys, LONGEST_ERROR};
+use super::found::{Keys, LONGEST_ERROR, Matches};
 use super::outside::{self, Outside, Sandbox};
 use super::pair::{Reach, Tree};
 use crate::error::{Error, Result};
@@ -203,7 +203,7 @@ impl Patterns {
     ///
     /// # Errors
     /// A file that cannot be looked through, the engine's trouble, and an interrupt.
-    pub(crate) fn scan(&self, tree: &Tree) -> Result<BTreeMap<String, Found>> {
+    pub(crate) fn scan(&self, tree: &Tree) -> Result<BTreeMap<String, Matches>> {
         let mut found = match &self.outside {
             Some(outside) if !tree.is_empty() => outside.scan(tree)?,
             _ => BTreeMap::new(),

@@ -94,12 +94,12 @@ pub(super) struct Occurrence {
 }
 
 pub(super) type Feature = (Kind, String);
-pub(super) type Found = HashMap<Feature, Vec<Occurrence>>;
+pub(super) type Occurrences = HashMap<Feature, Vec<Occurrence>>;
 
 /// The features of a tree.
 #[derive(Debug, Default)]
 pub(super) struct Features {
-    pub found: Found,
+    pub found: Occurrences,
     /// Where names are defined at the top of files.
     pub defined: BTreeMap<String, BTreeMap<u32, Occurrence>>,
     pub files: BTreeSet<u32>,

@@ -12,7 +12,7 @@ pub(crate) type Keys = BTreeMap<String, serde_json::Value>;
 
 /// What a pattern matches on a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Matches {
     pub matches: u64,
     pub lines: Lines,
 }

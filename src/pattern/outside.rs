@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::found::{Found, Keys, LONGEST_ERROR};
+use super::found::{Keys, LONGEST_ERROR, Matches};
 use super::pair::Tree;
 use crate::backend::{Backend, Job, Mount, retry};
 use crate::beneath::Folder;
@@ -138,7 +138,7 @@ impl Outside {
     ///
     /// # Errors
     /// The harness's trouble, and a file that the engine gives up on.
-    pub(super) fn scan(&self, tree: &Tree) -> Result<BTreeMap<String, Found>> {
+    pub(super) fn scan(&self, tree: &Tree) -> Result<BTreeMap<String, Matches>> {
         found(&self.report(tree)?)
     }
 
@@ -222,11 +222,11 @@ fn problems(report: &Value) -> Vec<String> {
     said.collect()
 }
 
-fn found(report: &Value) -> Result<BTreeMap<String, Found>> {
+fn found(report: &Value) -> Result<BTreeMap<String, Matches>> {
     let all = matches::of_engine_json(report).map_err(|error| {
         Error::harness("what the engine of patterns reports cannot be read").with_source(error)
     })?;
-    let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    let mut found: BTreeMap<String, Matches> = BTreeMap::new();
     for one in all {
         let of = found.entry(one.pattern.unwrap_or_default()).or_default();
         of.matches += 1;

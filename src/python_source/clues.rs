@@ -19,7 +19,7 @@ use crate::record::verdict::Dimension::{
 pub struct Clue {
     /// 1-based, in the test file.
     pub line: u32,
-    pub place: Place,
+    pub place: FilePart,
     /// A phrase: what is done there.
     pub what: String,
 }
@@ -33,7 +33,7 @@ impl fmt::Display for Clue {
 /// Which part of the file it is in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum FilePart {
     Test,
     Fixture(String),
     SetUp(String),
@@ -42,30 +42,30 @@ pub enum Place {
     Module,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Test => formatter.write_str("in the test"),
-            Place::Fixture(name) => write!(formatter, "in fixture `{name}`"),
-            Place::SetUp(name) => write!(formatter, "in set-up `{name}`"),
-            Place::Helper(name) => write!(formatter, "in helper `{name}`"),
-            Place::Class(name) => write!(formatter, "in class `{name}`"),
-            Place::Module => formatter.write_str("at module level"),
+            FilePart::Test => formatter.write_str("in the test"),
+            FilePart::Fixture(name) => write!(formatter, "in fixture `{name}`"),
+            FilePart::SetUp(name) => write!(formatter, "in set-up `{name}`"),
+            FilePart::Helper(name) => write!(formatter, "in helper `{name}`"),
+            FilePart::Class(name) => write!(formatter, "in class `{name}`"),
+            FilePart::Module => formatter.write_str("at module level"),
         }
     }
 }
 
 /// Where a unit of a closure is.
-pub(super) fn place(code: &Code<'_>, unit: &Unit) -> Place {
+pub(super) fn place(code: &Code<'_>, unit: &Unit) -> FilePart {
     if std::ptr::eq(unit, code.test()) {
-        return Place::Test;
+        return FilePart::Test;
     }
     match &unit.kind {
-        Kind::Function => Place::Helper(unit.name.clone()),
-        Kind::Fixture { name, .. } => Place::Fixture(name.clone()),
-        Kind::SetUp => Place::SetUp(unit.name.clone()),
-        Kind::ClassBody => Place::Class(unit.name.clone()),
-        Kind::Statement { .. } => Place::Module,
+        Kind::Function => FilePart::Helper(unit.name.clone()),
+        Kind::Fixture { name, .. } => FilePart::Fixture(name.clone()),
+        Kind::SetUp => FilePart::SetUp(unit.name.clone()),
+        Kind::ClassBody => FilePart::Class(unit.name.clone()),
+        Kind::Statement { .. } => FilePart::Module,
     }
 }
 
@@ -495,7 +495,7 @@ fn data_fixtures(code: &Code<'_>, group: &Group) -> Vec<Clue> {
     known
         .map(|fixture| Clue {
             line,
-            place: Place::Test,
+            place: FilePart::Test,
             what: format!(
                 "gets fixture `{fixture}`, which finds or names files by the test's own name and place"
             ),

@@ -12,7 +12,7 @@ use super::scored::{Scored, spelled};
 use super::submissions;
 use crate::error::Result;
 use crate::family::gistify;
-use crate::family::gistify::{Execution, Existence};
+use crate::family::gistify::{Existence, LineRun};
 use crate::page::{self, Dictionary};
 use crate::score::Ratio;
 
@@ -157,7 +157,7 @@ impl Lines {
         Self::encoded(judged.submitted_lines(), &judged.executed_by_line())
     }
 
-    fn encoded(submitted: &[gistify::Line], executed: &BTreeMap<u32, Execution>) -> Self {
+    fn encoded(submitted: &[gistify::Line], executed: &BTreeMap<u32, LineRun>) -> Self {
         let mut lines = Lines::default();
         let (mut first, mut there) = (0, 0);
         for line in submitted {
@@ -168,9 +168,9 @@ impl Lines {
                 Existence::Found { place } => (2, Some(place)),
             };
             let execution = match executed.get(&line.first) {
-                Some(Execution::NotCounted) | None => 0,
-                Some(Execution::Missed) => 1,
-                Some(Execution::Executed) => 2,
+                Some(LineRun::NotCounted) | None => 0,
+                Some(LineRun::Missed) => 1,
+                Some(LineRun::Executed) => 2,
             };
             let file = place.map_or(0, |place| 1 + lines.files.number(place.file.clone()));
             let at = place.map_or(there, |place| i64::from(place.line));
@@ -204,14 +204,16 @@ mod tests {
 
     #[test]
     fn lines_are_distances_and_codes() {
-        let place = |file: &str, line| Existence::Found { place: gistify::Place { file: file.into(), line } };
+        let place = |file: &str, line| Existence::Found {
+            place: gistify::RepositoryLine { file: file.into(), line },
+        };
         let lines = [
             line(1, 1, Existence::NotCounted),
             line(3, 5, place("a.py", 40)),
             line(6, 6, Existence::Missing),
             line(7, 7, place("b.py", 38)),
         ];
-        let executed = [(3, Execution::Executed), (6, Execution::Missed), (7, Execution::NotCounted)].into();
+        let executed = [(3, LineRun::Executed), (6, LineRun::Missed), (7, LineRun::NotCounted)].into();
         let encoded = Lines::encoded(&lines, &executed);
         let rows: Vec<&[i64]> = encoded.flat.chunks(5).collect();
         assert_eq!(rows, [[1, 0, 0, 0, 0], [2, 2, 8, 1, 40], [3, 0, 4, 0, 0], [1, 0, 6, 2, -2]]);
@@ -254,14 +256,14 @@ mod tests {
         let corpus = gistify::Corpus::of(&files, crate::score::Modules::default());
         let mut judged = Judged::empty(Some(TEXT.as_bytes()));
         judged.existence = corpus.line_existence(TEXT).ok();
-        let ran = [(4, Execution::Executed), (5, Execution::Executed), (7, Execution::Missed)];
+        let ran = [(4, LineRun::Executed), (5, LineRun::Executed), (7, LineRun::Missed)];
         judged.executed = ran
             .map(|(first, execution)| gistify::ExecutedLine {
                 first,
                 last: first,
                 kind: gistify::LineKind::Statement,
                 execution,
-                ran: execution == Execution::Executed,
+                ran: execution == LineRun::Executed,
             })
             .into();
         judged.verdict.fidelity = [Some(true), Some(false), None][at % 3];

@@ -123,7 +123,7 @@ pub(crate) fn byte_code_of<'a>(target: &str, paths: impl IntoIterator<Item = &'a
 
 /// A target in its tree.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct TargetLab<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) cache: &'a Cache,
     pub(crate) target: &'a str,
@@ -153,7 +153,7 @@ struct Recorded {
 
 /// A journal row.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct Row {
     key: String,
     shown: Shown,
 }
@@ -164,7 +164,7 @@ impl Runs {
     /// # Errors
     /// IO errors.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let (journal, rows) = Journal::open::<Kept>(path)?;
+        let (journal, rows) = Journal::open::<Row>(path)?;
         let known = rows.into_iter().map(|row| (row.key, row.shown)).collect();
         Ok(Runs { kept: Some(Mutex::new(Recorded { journal, known })), ..Runs::fresh(PARKED) })
     }
@@ -184,7 +184,13 @@ impl Runs {
     ///
     /// # Errors
     /// IO errors and an interruption. Where the harness cannot run anything in that tree, [`Shown::broken`] says why.
-    pub(crate) fn shown(&self, place: Place<'_>, text: &str, groups: &[Group], number: u32) -> Result<Shown> {
+    pub(crate) fn shown(
+        &self,
+        place: TargetLab<'_>,
+        text: &str,
+        groups: &[Group],
+        number: u32,
+    ) -> Result<Shown> {
         self.shown_with(place, text, &BTreeMap::new(), groups, number)
     }
 
@@ -194,7 +200,7 @@ impl Runs {
     /// As for [`Runs::shown`].
     pub(crate) fn shown_with(
         &self,
-        place: Place<'_>,
+        place: TargetLab<'_>,
         text: &str,
         tests: &BTreeMap<String, String>,
         groups: &[Group],
@@ -223,7 +229,7 @@ impl Runs {
     }
 
     /// The tree of a target with nothing in its place.
-    fn base(&self, place: Place<'_>) -> Result<Arc<Lab>> {
+    fn base(&self, place: TargetLab<'_>) -> Result<Arc<Lab>> {
         let key = (place.lab.built.key.clone(), place.target.to_owned());
         let cell = Arc::clone(opened(&self.bases).entry(key).or_default());
         let mut base = opened(&cell);
@@ -235,7 +241,7 @@ impl Runs {
     }
 
     /// Runs groups with these texts in the places of files.
-    fn run(&self, place: Place<'_>, texts: &BTreeMap<String, String>, groups: &[Group]) -> Result<Shown> {
+    fn run(&self, place: TargetLab<'_>, texts: &BTreeMap<String, String>, groups: &[Group]) -> Result<Shown> {
         let base = self.base(place)?;
         let mut made = self.run_in((&base, Some(texts)), place.waiting, groups);
         if made.as_ref().is_err_and(|error| error.fault() == Fault::Repository) {
@@ -286,7 +292,7 @@ impl Runs {
 }
 
 /// The tree with these texts in the places of files, without history and without byte code of the target.
-fn laid(place: Place<'_>, texts: &BTreeMap<String, String>) -> Result<Lab> {
+fn laid(place: TargetLab<'_>, texts: &BTreeMap<String, String>) -> Result<Lab> {
     let exchange = || {
         let mut patch = exchanged(place.target, b"", place.byte_code)?;
         texts.iter().try_for_each(|(path, text)| patch.put(path, text.clone().into_bytes()))?;
@@ -303,7 +309,7 @@ fn opened<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Recorded {
     fn keep(&mut self, key: &str, shown: &Shown) -> Result<()> {
-        self.journal.append(&Kept { key: key.to_owned(), shown: shown.clone() })?;
+        self.journal.append(&Row { key: key.to_owned(), shown: shown.clone() })?;
         self.journal.sync()?;
         self.known.insert(key.to_owned(), shown.clone());
         Ok(())
@@ -364,7 +370,7 @@ mod tests {
         let backend = FakeBackend::new([file]).starting(refused, Start::Refused("no target"));
         let (groups, lab) = (backend.groups(), lab(&backend, folder.path()));
         let runs = Runs::fresh(1);
-        let place = Place { lab: &lab, cache: &cache, target: PACKAGE, byte_code: &[], waiting: None };
+        let place = TargetLab { lab: &lab, cache: &cache, target: PACKAGE, byte_code: &[], waiting: None };
         let shown = ["1", "2", "3"].map(|text| runs.shown(place, text, &groups, 0).unwrap());
         let passes = |shown: &Shown| {
             let mut cases = groups.iter().flat_map(|group| &group.cases);

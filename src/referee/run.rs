@@ -89,7 +89,7 @@ impl Import {
 pub(super) type Lost = BTreeMap<usize, Error>;
 
 /// A place where texts are run, and one group for each of them.
-pub(super) struct Place<'a> {
+pub(super) struct TextLab<'a> {
     pub(super) lab: &'a Lab,
     pub(super) world: &'a WorldSetting,
     /// The file of each says where its text goes; a group has whatever cases its test function has.
@@ -99,7 +99,7 @@ pub(super) struct Place<'a> {
     pub(super) preload: &'a [String],
 }
 
-impl Place<'_> {
+impl TextLab<'_> {
     /// The file that has the text of a group.
     fn file_of<'g>(&'g self, group: &'g Group) -> &'g str {
         let submission = self.world.setting.world.submission.as_deref();
@@ -193,7 +193,7 @@ mod tests {
         let (groups, lab) = (backend.groups(), lab(&backend, folder.path()));
         let world = lab.base();
         let terms = Terms::default();
-        let place = Place { lab: &lab, world: &world, groups: &groups, terms: &terms, preload: &[] };
+        let place = TextLab { lab: &lab, world: &world, groups: &groups, terms: &terms, preload: &[] };
         let mut seen = 0;
         let imports = vec![Import::new(0, Arc::from("a submission"), &[PLAIN])];
         let lost = place.run(imports, TraceMode::Off, |_, _, _| seen += 1).unwrap();

@@ -190,7 +190,7 @@ fn with_name(run: RunOf, path: &Path, name: Option<&str>) -> Result<RunOf> {
     }
 }
 
-type Found = Vec<(String, Submission)>;
+type Named = Vec<(String, Submission)>;
 
 /// What is read of a place that the author of a submission filled; the text says why it is not.
 type Readable<T> = std::result::Result<T, String>;
@@ -237,7 +237,7 @@ fn ending(file: &str) -> &str {
 fn of_folder(
     path: &Path,
     (file, known): (&str, &BTreeSet<String>),
-) -> Result<(Value, Option<String>, Found)> {
+) -> Result<(Value, Option<String>, Named)> {
     let folder = Folder::named(path)?;
     let run = json(&folder, Path::new("run.json"))?;
     let trouble = run.as_ref().err().cloned();
@@ -269,7 +269,7 @@ fn of_folder(
 }
 
 /// `preds.json` (a dictionary by instance, or a list) or JSON lines.
-fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found> {
+fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Named> {
     let about = fs_err::metadata(path)?;
     if !about.is_file() {
         return Err(Error::usage(format!("{} is neither a folder nor a file", path.display())));

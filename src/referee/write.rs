@@ -10,9 +10,7 @@ use super::scored::{Scored, spelled};
 use crate::dataset::schema::{ColumnOf, flag, number, real, text, texts};
 use crate::dataset::write::{table, text as write_text};
 use crate::error::{Error, Result};
-use crate::family::gistify::{
-    Execution, Existence, Line, Summary, summarize, summarize_by, weighted_baseline,
-};
+use crate::family::gistify::{Existence, Line, LineRun, Summary, summarize, summarize_by, weighted_baseline};
 use crate::record::instance::{Axis, Instance};
 use crate::score::{ComparedCase, Mean, Ratio};
 use crate::store::write_json;
@@ -193,11 +191,11 @@ fn line_columns<'a>() -> Vec<ColumnOf<LineRow<'a>>> {
     ]
 }
 
-fn line_row<'a>(scored: &'a Scored<'a>, line: &'a Line, executed: Option<Execution>) -> LineRow<'a> {
+fn line_row<'a>(scored: &'a Scored<'a>, line: &'a Line, executed: Option<LineRun>) -> LineRow<'a> {
     let executed = match executed {
-        Some(Execution::Executed) => Some(true),
-        Some(Execution::Missed) => Some(false),
-        Some(Execution::NotCounted) | None => None,
+        Some(LineRun::Executed) => Some(true),
+        Some(LineRun::Missed) => Some(false),
+        Some(LineRun::NotCounted) | None => None,
     };
     let (exists, place) = match &line.existence {
         Existence::NotCounted => (None, None),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::{HUB, Place};
+use super::{HUB, ImagePlace};
 use crate::error::Result;
 use crate::index::Web;
 
@@ -22,7 +22,7 @@ const TYPE_IT: &str =
 
 /// What became of a question for a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Answer {
     /// Its digest, computed from what came.
     Manifest(String),
     Missing,
@@ -45,19 +45,19 @@ impl Registries {
     ///
     /// # Errors
     /// A certificate or a proxy of the variables cannot be used.
-    pub(crate) fn new(variables: &BTreeMap<String, String>, typed: Option<&Place>) -> Result<Self> {
+    pub(crate) fn new(variables: &BTreeMap<String, String>, typed: Option<&ImagePlace>) -> Result<Self> {
         Ok(Registries { web: Web::new(variables)?, typed: typed.map(|place| place.host.clone()) })
     }
 
     /// The manifest that a tag or a digest names.
-    pub(crate) fn manifest(&self, place: &Place, reference: &str) -> Found {
+    pub(crate) fn manifest(&self, place: &ImagePlace, reference: &str) -> Answer {
         self.ask(place, reference).unwrap_or_else(|why| {
             let is_private = self.typed.as_ref() != Some(&place.host) && why.contains("private network");
-            Found::Trouble(if is_private { TYPE_IT.to_owned() } else { why })
+            Answer::Trouble(if is_private { TYPE_IT.to_owned() } else { why })
         })
     }
 
-    fn ask(&self, place: &Place, reference: &str) -> Result<Found, String> {
+    fn ask(&self, place: &ImagePlace, reference: &str) -> Result<Answer, String> {
         let url = address(place, reference)?;
         let is_users = self.typed.as_ref() == Some(&place.host);
         let get = |token: Option<&str>| {
@@ -72,7 +72,7 @@ impl Registries {
         {
             match self.token(&realm, place)? {
                 Some(token) => reply = get(Some(&token))?,
-                None => return Ok(Found::Private),
+                None => return Ok(Answer::Private),
             }
         }
         Ok(match reply.status {
@@ -81,16 +81,16 @@ impl Registries {
                 if is_digest(reference) && digest != reference {
                     return Err("the registry answers with another manifest than the digest names".to_owned());
                 }
-                Found::Manifest(digest)
+                Answer::Manifest(digest)
             }
-            401 | 403 => Found::Private,
-            404 => Found::Missing,
+            401 | 403 => Answer::Private,
+            404 => Answer::Missing,
             status => return Err(format!("the registry answers with status {status}")),
         })
     }
 
     /// A token for reading that anybody gets; none where nobody does. The registry names the server of tokens.
-    fn token(&self, realm: &Realm, place: &Place) -> Result<Option<String>, String> {
+    fn token(&self, realm: &Realm, place: &ImagePlace) -> Result<Option<String>, String> {
         let mut url = Url::parse(&realm.realm).map_err(|_| "the registry names no server of tokens")?;
         let is_users =
             self.typed.as_ref() == Some(&place.host) && url.host_str() == place.host.split(':').next();
@@ -129,12 +129,12 @@ pub(crate) fn is_digest(text: &str) -> bool {
 }
 
 /// The hub keeps what has no owner below `library/`.
-fn path_of(place: &Place) -> String {
+fn path_of(place: &ImagePlace) -> String {
     let is_official = place.host == HUB && !place.path.contains('/');
     if is_official { format!("library/{}", place.path) } else { place.path.clone() }
 }
 
-fn address(place: &Place, reference: &str) -> Result<Url, String> {
+fn address(place: &ImagePlace, reference: &str) -> Result<Url, String> {
     let host = if place.host == HUB { "registry-1.docker.io" } else { &place.host };
     let scheme = if place.is_loopback() { "http" } else { "https" };
     Url::parse(&format!("{scheme}://{host}/v2/{}/manifests/{reference}", path_of(place)))
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn addresses_are_those_of_the_distribution_protocol() {
-        let of = |text: &str| address(&Place::parse(text).unwrap(), "1").unwrap().to_string();
+        let of = |text: &str| address(&ImagePlace::parse(text).unwrap(), "1").unwrap().to_string();
         assert_eq!(of("ghcr.io/me/a"), "https://ghcr.io/v2/me/a/manifests/1");
         assert_eq!(of("me/a"), "https://registry-1.docker.io/v2/me/a/manifests/1");
         assert_eq!(of("a"), "https://registry-1.docker.io/v2/library/a/manifests/1");
@@ -212,9 +212,9 @@ mod tests {
         )
     }
 
-    fn asked(answers: Vec<String>, reference: &str) -> (Found, Vec<String>) {
+    fn asked(answers: Vec<String>, reference: &str) -> (Answer, Vec<String>) {
         let (host, server) = served(answers);
-        let place = Place::parse(&format!("{host}/me/a")).unwrap();
+        let place = ImagePlace::parse(&format!("{host}/me/a")).unwrap();
         let registries = Registries::new(&BTreeMap::new(), Some(&place)).unwrap();
         (registries.manifest(&place, reference), server.join().unwrap())
     }
@@ -223,13 +223,13 @@ mod tests {
     fn each_answer_is_one_of_four() {
         let digest = format!("sha256:{}", hex::encode(Sha256::digest("{}")));
         let one = |status: &str, reference: &str| asked(vec![answer(status, "", "{}")], reference).0;
-        assert_eq!(one("200 OK", "1"), Found::Manifest(digest.clone()));
-        assert_eq!(one("200 OK", &digest), Found::Manifest(digest.clone()));
-        assert_eq!(one("404 Not Found", "1"), Found::Missing);
-        assert_eq!(one("401 Unauthorized", "1"), Found::Private);
+        assert_eq!(one("200 OK", "1"), Answer::Manifest(digest.clone()));
+        assert_eq!(one("200 OK", &digest), Answer::Manifest(digest.clone()));
+        assert_eq!(one("404 Not Answer", "1"), Answer::Missing);
+        assert_eq!(one("401 Unauthorized", "1"), Answer::Private);
         let other = digest.replace(&digest[7..10], if &digest[7..10] == "000" { "111" } else { "000" });
-        assert!(matches!(one("200 OK", &other), Found::Trouble(why) if why.contains("another manifest")));
-        assert!(matches!(one("307 Moved", "1"), Found::Trouble(why) if why.contains("307")));
+        assert!(matches!(one("200 OK", &other), Answer::Trouble(why) if why.contains("another manifest")));
+        assert!(matches!(one("307 Moved", "1"), Answer::Trouble(why) if why.contains("307")));
     }
 
     #[test]
@@ -251,9 +251,9 @@ mod tests {
                 String::from_utf8_lossy(&head[..length]).to_ascii_lowercase()
             })
         });
-        let place = Place::parse(&format!("{host}/me/a")).unwrap();
+        let place = ImagePlace::parse(&format!("{host}/me/a")).unwrap();
         let registries = Registries::new(&BTreeMap::new(), Some(&place)).unwrap();
-        assert!(matches!(registries.manifest(&place, "1"), Found::Manifest(_)));
+        assert!(matches!(registries.manifest(&place, "1"), Answer::Manifest(_)));
         let [first, second, third] = server.join().unwrap();
         assert!(!first.contains("authorization") && !second.contains("authorization"), "{first}{second}");
         assert!(second.starts_with("get /token?scope=repository%3ame%2fa%3apull&service=s"), "{second}");
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn a_host_that_a_dataset_names_is_not_asked_in_the_users_network() {
-        let place = Place::parse("127.0.0.1:9/me/a").unwrap();
+        let place = ImagePlace::parse("127.0.0.1:9/me/a").unwrap();
         let registries = Registries::new(&BTreeMap::new(), None).unwrap();
-        assert_eq!(registries.manifest(&place, "1"), Found::Trouble(TYPE_IT.to_owned()));
+        assert_eq!(registries.manifest(&place, "1"), Answer::Trouble(TYPE_IT.to_owned()));
     }
 }

@@ -78,7 +78,7 @@ pub enum Request {
         command: Option<EntryCommand>,
     },
     /// What the last candidate showed.
-    Tried(Trial),
+    Tried(CandidateRun),
     /// End the process on top of the stack.
     Close {},
 }
@@ -104,7 +104,7 @@ impl Manner {
 
 /// What a candidate for a witness showed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Trial {
+pub struct CandidateRun {
     /// Whether it shows what the original shows.
     pub agrees: bool,
     /// Why it does not, in pytest's words.

@@ -22,7 +22,7 @@ struct Row<'a, T> {
 
 /// A row as it is read. Older names of a value are those of the one kind that each journal held.
 #[derive(Deserialize)]
-struct Kept<T> {
+struct ReadRow<T> {
     key: String,
     #[serde(alias = "checked", alias = "judged", alias = "variants", alias = "witnessed")]
     value: T,
@@ -43,7 +43,7 @@ impl<T: Serialize + DeserializeOwned> Memo<T> {
     /// # Errors
     /// IO errors, with the path.
     pub fn open(path: &Path) -> Result<Self> {
-        let (journal, rows) = Journal::open::<Kept<T>>(path)?;
+        let (journal, rows) = Journal::open::<ReadRow<T>>(path)?;
         let known = rows.into_iter().map(|row| (row.key, row.value)).collect();
         Ok(Memo { journal, known, _lock: None })
     }
@@ -71,11 +71,11 @@ impl<T: Serialize + DeserializeOwned> Memo<T> {
             }
             let lock = if own.is_some() { None } else { Lock::try_file(&place.with_extension("lock"))? };
             let rows = if let Some(lock) = lock {
-                let (journal, rows) = Journal::open::<Kept<T>>(&place)?;
+                let (journal, rows) = Journal::open::<ReadRow<T>>(&place)?;
                 own = Some((journal, lock));
                 rows
             } else {
-                journal::read::<Kept<T>>(&place)?
+                journal::read::<ReadRow<T>>(&place)?
             };
             known.extend(rows.into_iter().map(|row| (row.key, row.value)));
         }

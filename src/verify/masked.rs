@@ -12,7 +12,7 @@ use crate::family::recube::mask::{Cut, mask};
 use crate::pipeline::prepare::Prepared;
 use crate::record::collected::Group;
 use crate::record::recube::InstanceCase;
-use crate::referee::recube::{Ground, Place, Runs, Shown, group_of};
+use crate::referee::recube::{Ground, Runs, Shown, TargetLab, group_of};
 use crate::store::Cache;
 
 /// Runs the instances of one repository so many times; `step` is called after each of them.
@@ -39,7 +39,7 @@ pub(crate) fn verify(
         });
         match ground {
             Ok(ground) => {
-                let place = Place {
+                let place = TargetLab {
                     lab: &prepared.lab,
                     cache,
                     target: &instance.target,
@@ -61,7 +61,7 @@ pub(crate) fn verify(
 
 fn run(
     one: &mut Verified,
-    (place, ground): (Place<'_>, &Ground),
+    (place, ground): (TargetLab<'_>, &Ground),
     cases: &[&InstanceCase],
     attempts: u32,
     runs: &Runs,

@@ -10,7 +10,7 @@ use crate::pipeline::prepare::Prepared;
 use crate::record::codetaste::{Bounds, PatternRow};
 use crate::record::host::HostFacts;
 use crate::referee::codetaste::judge::{Class, Ground, Instance, Judged};
-use crate::referee::codetaste::suite::{Place, Suites};
+use crate::referee::codetaste::suite::{SuiteLab, Suites};
 use crate::store::{Cache, scratch};
 
 /// How far two shares may be apart that are the same.
@@ -46,7 +46,7 @@ pub(crate) fn verify(
     machine.extend(ground.engine().and_then(|here| built.engine_difference(slug, here)));
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let on_trial = Instance {
-        place: Place { lab: &prepared.lab, cache, scripts: &hidden.scripts, limit },
+        place: SuiteLab { lab: &prepared.lab, cache, scripts: &hidden.scripts, limit },
         ground: &ground,
         rows: &hidden.patterns,
         bounds: Bounds { passed: signed(instance.p_min), failed: signed(instance.f_max) },

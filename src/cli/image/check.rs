@@ -11,7 +11,7 @@ use crate::dataset::Dataset;
 use crate::dataset::images::PushedImage;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
-use crate::registry::{Found, Place, Registries};
+use crate::registry::{Answer, ImagePlace, Registries};
 use crate::terminal;
 use crate::text::count;
 
@@ -34,12 +34,12 @@ struct Problem {
 struct Row<'i> {
     slug: &'i RepoSlug,
     image: &'i PushedImage,
-    place: Place,
+    place: ImagePlace,
     problem: Option<Problem>,
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
-    let prefix = asked.registry.as_deref().map(Place::parse).transpose()?;
+    let prefix = asked.registry.as_deref().map(ImagePlace::parse).transpose()?;
     let dataset = Dataset::open(&asked.dataset.directory()?)?;
     let images = dataset.images()?;
     let registries = Registries::new(&std::env::vars().collect(), prefix.as_ref())?;
@@ -112,26 +112,28 @@ fn print(rows: &[Row<'_>], lacking: &[(&RepoSlug, Option<&str>)]) {
 }
 
 /// By its digest, which exports name, and by its tag, which people do.
-fn look(registries: &Registries, place: &Place, image: &PushedImage) -> Option<Problem> {
+fn look(registries: &Registries, place: &ImagePlace, image: &PushedImage) -> Option<Problem> {
     let problem = |kind, text: &str| Some(Problem { kind, text: text.to_owned() });
     let by_digest = registries.manifest(place, &image.digest);
     match by_digest {
-        Found::Manifest(_) => {}
-        Found::Private => return problem("private", "the registry wants a login"),
-        Found::Trouble(why) => return problem("unknown", &why),
-        Found::Missing => {
+        Answer::Manifest(_) => {}
+        Answer::Private => return problem("private", "the registry wants a login"),
+        Answer::Trouble(why) => return problem("unknown", &why),
+        Answer::Missing => {
             return match registries.manifest(place, &image.tag) {
-                Found::Manifest(other) => problem("missing", &format!("its tag {} is of {other}", image.tag)),
+                Answer::Manifest(other) => {
+                    problem("missing", &format!("its tag {} is of {other}", image.tag))
+                }
                 _ => problem("missing", "the registry does not have it"),
             };
         }
     }
     match registries.manifest(place, &image.tag) {
-        Found::Manifest(digest) if digest == image.digest => None,
-        Found::Manifest(other) => problem("retagged", &format!("its tag {} is of {other}", image.tag)),
-        Found::Private => problem("private", "the registry wants a login for its tag"),
-        Found::Trouble(why) => problem("unknown", &why),
-        Found::Missing => {
+        Answer::Manifest(digest) if digest == image.digest => None,
+        Answer::Manifest(other) => problem("retagged", &format!("its tag {} is of {other}", image.tag)),
+        Answer::Private => problem("private", "the registry wants a login for its tag"),
+        Answer::Trouble(why) => problem("unknown", &why),
+        Answer::Missing => {
             problem("untagged", &format!("it has lost its tag {}, and may be removed as unused", image.tag))
         }
     }

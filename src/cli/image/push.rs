@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::export::read;
 use crate::progress::{Progress, Stage};
 use crate::record::id::RepoSlug;
-use crate::registry::{Found, Place, Registries};
+use crate::registry::{Answer, ImagePlace, Registries};
 use crate::terminal;
 use crate::text::{count, shell_quote};
 
@@ -40,7 +40,7 @@ pub(super) struct PushArguments {
 struct Wanted {
     slug: RepoSlug,
     image: Local,
-    place: Place,
+    place: ImagePlace,
     tag: String,
 }
 
@@ -53,7 +53,7 @@ struct Done {
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &PushArguments, engine: &Engine) -> Result<()> {
-    let prefix = Place::parse(&asked.registry)?;
+    let prefix = ImagePlace::parse(&asked.registry)?;
     let dataset = Dataset::open(&asked.dataset.directory()?)?;
     let wanted = wanted(&dataset, engine, &prefix, &asked.only)?;
     let login = Login::at(prefix.host(), engine.kind)?;
@@ -66,9 +66,9 @@ pub(super) fn run(arguments: &Arguments, asked: &PushArguments, engine: &Engine)
             one.place == wanted.place.to_string() && one.tag == wanted.tag && one.image_id == wanted.image.id
         });
         if let Some(known) = known
-            && [known.digest.as_str(), known.tag.as_str()]
-                .iter()
-                .all(|name| registries.manifest(&wanted.place, name) == Found::Manifest(known.digest.clone()))
+            && [known.digest.as_str(), known.tag.as_str()].iter().all(|name| {
+                registries.manifest(&wanted.place, name) == Answer::Manifest(known.digest.clone())
+            })
         {
             stage.step();
             return Ok(Done { wanted, digest: known.digest, was_there: true });
@@ -97,7 +97,7 @@ fn lock(images: &Mutex<Images>) -> std::sync::MutexGuard<'_, Images> {
 }
 
 /// The images of the dataset, which the engine must have.
-fn wanted(dataset: &Dataset, engine: &Engine, prefix: &Place, only: &[RepoSlug]) -> Result<Vec<Wanted>> {
+fn wanted(dataset: &Dataset, engine: &Engine, prefix: &ImagePlace, only: &[RepoSlug]) -> Result<Vec<Wanted>> {
     let mut of: BTreeMap<RepoSlug, (String, Option<String>)> = BTreeMap::new();
     for instance in dataset.instances()? {
         if (only.is_empty() || only.contains(&instance.slug)) && !of.contains_key(&instance.slug) {
@@ -132,7 +132,7 @@ fn wanted(dataset: &Dataset, engine: &Engine, prefix: &Place, only: &[RepoSlug])
                 let place = prefix.below(repository.rsplit('/').next().unwrap_or(repository));
                 // A tag is of one architecture; several have several.
                 let tag = format!("{key}-{}", image.architecture);
-                wanted.push(Wanted { slug, place: Place::parse(&place.to_string())?, tag, image });
+                wanted.push(Wanted { slug, place: ImagePlace::parse(&place.to_string())?, tag, image });
             }
             None => missing.push(name),
         }

@@ -16,7 +16,7 @@ use crate::record::codetaste::Bounds;
 use crate::record::id::Name;
 use crate::referee::codetaste::judge::{Ground, Instance, Judged, own_trouble};
 use crate::referee::codetaste::patches::{Known, of_authors, text_of};
-use crate::referee::codetaste::suite::{Place, Suites};
+use crate::referee::codetaste::suite::{SuiteLab, Suites};
 use crate::referee::codetaste::tables::{Means, Report, Row, write};
 use crate::referee::submissions::{RunOf, Submission};
 use crate::store::write_json;
@@ -170,7 +170,7 @@ fn judge(
     };
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let on_trial = Instance {
-        place: Place {
+        place: SuiteLab {
             lab: &prepared.lab,
             cache: &restored.job.cache,
             scripts: &hidden.scripts,

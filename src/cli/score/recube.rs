@@ -27,7 +27,7 @@ use crate::referee::recube::judge::{Instance, Judged};
 use crate::referee::recube::outputs;
 use crate::referee::recube::tables::{Report, Row, parts, write};
 use crate::referee::recube::trajectories::{self, Trajectories};
-use crate::referee::recube::{Ground, Place, Runs, group_of, planted};
+use crate::referee::recube::{Ground, Runs, TargetLab, group_of, planted};
 use crate::referee::submissions::{RunOf, Submission};
 use crate::store::{Cache, write_json};
 use crate::terminal;
@@ -211,7 +211,7 @@ impl<'a> OnTrial<'a> {
     ) -> Result<Judged> {
         let (target, byte_code) = (&self.instance.target, &self.ground.byte_code);
         let instance = Instance {
-            place: Place { lab, cache, target, byte_code, waiting },
+            place: TargetLab { lab, cache, target, byte_code, waiting },
             original: &self.ground.original,
             masked: &self.ground.masked.text,
             functions: &self.ground.masked.functions,

@@ -95,7 +95,7 @@ fn ini_environments(ini: &Ini, base: &str, file: &str, files: &Files) -> Automat
     let mut seen = BTreeSet::new();
     for section in ini.sections().filter(|section| is_test_section(section, base)) {
         for line in ini.lines(section, "deps") {
-            let place = Place { ini, section, factors: &factors };
+            let place = IniLine { ini, section, factors: &factors };
             push_ini(&place, &line, files, &mut automation.lines, &mut seen);
         }
         let list = |key: &str| ini.get(section, key).unwrap_or_default().split([',', '\n']).map(str::trim);
@@ -152,7 +152,7 @@ fn separated(list: &str) -> Vec<String> {
 
 /// Where a line of a list is.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct IniLine<'a> {
     ini: &'a Ini,
     section: &'a str,
     /// Of the environment that is taken, beside [`FACTORS`].
@@ -160,7 +160,7 @@ struct Place<'a> {
 }
 
 fn push_ini(
-    place: &Place<'_>,
+    place: &IniLine<'_>,
     line: &str,
     files: &Files,
     into: &mut Lines,
@@ -172,7 +172,7 @@ fn push_ini(
         let (section, key) = (&reference[1], reference[2].replace('-', "_"));
         if seen.insert((section.to_owned(), key.clone())) {
             for line in place.ini.lines(section, &key) {
-                push_ini(&Place { section, ..*place }, &line, files, into, seen);
+                push_ini(&IniLine { section, ..*place }, &line, files, into, seen);
             }
         }
     } else if let Some(conditional) = FACTOR.captures(line) {
@@ -189,7 +189,7 @@ fn push_ini(
 
 /// Whether a condition on factors (`a-!b,c`: commas are "or", dashes "and") holds in an environment that runs tests with
 /// Python 3: its own factors do, and all that are excluded.
-fn holds(condition: &str, place: &Place<'_>) -> bool {
+fn holds(condition: &str, place: &IniLine<'_>) -> bool {
     let own = place.section.rsplit(':').next().unwrap_or_default();
     let is_factor = |factor: &str| {
         FACTORS.contains(&factor) || place.factors.contains(factor) || own.split('-').any(|one| one == factor)
@@ -374,7 +374,7 @@ mod tests {
             ("{py,x}-{a,b}", "testenv", false),
             ("{py,x}-{a,tests}", "testenv", true),
         ] {
-            let place = Place { ini: &Ini::default(), section, factors: &BTreeSet::new() };
+            let place = IniLine { ini: &Ini::default(), section, factors: &BTreeSet::new() };
             assert_eq!(holds(condition, &place), expected, "{condition} in {section}");
         }
         let tox = "[testenv]\ndeps =\n  !lint: pytest\n  !lint: -r{toxinidir}/dev.txt\n  lint: ruff\n";

@@ -7,7 +7,7 @@ use super::inputs::{self, Inputs};
 use crate::beneath::Folder;
 use crate::environment::declared::members::Member;
 use crate::environment::declared::project::BuildSystem;
-use crate::environment::plan::failure::{Attempt, Failure, StepError};
+use crate::environment::plan::failure::{Failure, StepError, StepResult};
 use crate::environment::plan::lock::Lock;
 use crate::environment::steps::building::{Build, Source};
 use crate::environment::steps::install::Installer;
@@ -182,7 +182,7 @@ impl Builds<'_> {
         system: &BuildSystem,
         own: &[Wheel],
         notes: &mut Vec<String>,
-    ) -> Attempt<(Wheel, Lock)> {
+    ) -> StepResult<(Wheel, Lock)> {
         let source_root = inputs::source_root(self.inputs, folder);
         let files =
             PinnedFiles { listing: self.before, importable: self.importable, source_root: &source_root };

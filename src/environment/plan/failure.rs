@@ -53,4 +53,4 @@ impl From<StepError> for Error {
     }
 }
 
-pub type Attempt<T> = Result<T, StepError>;
+pub type StepResult<T> = Result<T, StepError>;

@@ -18,7 +18,7 @@ use crate::backend::Mount;
 use crate::beneath::Folder;
 use crate::environment::declared::crates::{self, LARGEST_TEXT};
 use crate::environment::declared::project::BuildSystem;
-use crate::environment::plan::failure::{Attempt, StepError};
+use crate::environment::plan::failure::{StepError, StepResult};
 use crate::environment::plan::lock::Lock;
 use crate::environment::plan::recipe::Wanted;
 use crate::error::Result;
@@ -118,7 +118,7 @@ pub(in crate::environment) struct Build<'a> {
 
 impl Build<'_> {
     /// Makes the build environment and the wheel.
-    pub(in crate::environment) fn run(&self) -> Attempt<Built> {
+    pub(in crate::environment) fn run(&self) -> StepResult<Built> {
         let rust = Rust::prepare(&self.installer.tooling, self.source.locked(self.system)?)?;
         let mut asked = Asked::default();
         loop {
@@ -159,7 +159,7 @@ impl Build<'_> {
         names.iter().filter_map(read).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect()
     }
 
-    fn run_with(&self, rust: &Rust, asked: &Asked) -> Attempt<Built> {
+    fn run_with(&self, rust: &Rust, asked: &Asked) -> StepResult<Built> {
         let place = self.installer.tooling.step()?;
         let venv = place.folder("build")?;
         let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
@@ -189,7 +189,7 @@ impl Build<'_> {
         Ok(Built { wheel, lock, notes, rust, compiles, left: left.map(|tree| (step, tree)) })
     }
 
-    fn install(&self, wanted: &Wanted, venv: &Path) -> Attempt<Lock> {
+    fn install(&self, wanted: &Wanted, venv: &Path) -> StepResult<Lock> {
         let lock = if wanted.requirements.is_empty() {
             Lock::default()
         } else {
@@ -207,7 +207,7 @@ impl Build<'_> {
         (action, asked): (&str, &Asked),
         venv: &Path,
         (step, rust): (&Step, &Rust),
-    ) -> Attempt<Option<PathBuf>> {
+    ) -> StepResult<Option<PathBuf>> {
         let tooling = &self.installer.tooling;
         let places = tooling.backend.places();
         let editable = matches!(self.source, Source::Tree { .. });

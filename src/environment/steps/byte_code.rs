@@ -9,7 +9,7 @@ use super::step::OUT;
 use super::tooling::Tooling;
 use crate::backend::{Mount, retry};
 use crate::beneath::{Folder, Kind};
-use crate::environment::plan::failure::Attempt;
+use crate::environment::plan::failure::StepResult;
 use crate::error::{Error, Result};
 
 /// The script that has pytest rewrite test files.
@@ -20,7 +20,7 @@ const LARGEST: u64 = 64 << 20;
 
 /// Compiles byte code of an environment and its tree, under the paths that runs see. Nothing of either is run: the bare
 /// interpreter reads them. Files that do not compile are the tests' business.
-pub(in crate::environment) fn compile(tooling: &Tooling, venv: &Path, tree: &Path) -> Attempt<()> {
+pub(in crate::environment) fn compile(tooling: &Tooling, venv: &Path, tree: &Path) -> StepResult<()> {
     let places = tooling.backend.places();
     let python = tooling.python.executable.to_string_lossy().into_owned();
     let mut argv: Vec<String> =

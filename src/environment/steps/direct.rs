@@ -14,7 +14,7 @@ use crate::beneath::Folder;
 use crate::environment::declared::declarations::Files;
 use crate::environment::declared::project::Project;
 use crate::environment::declared::version;
-use crate::environment::plan::failure::{Attempt, Failure, StepError};
+use crate::environment::plan::failure::{Failure, StepError, StepResult};
 use crate::environment::plan::lock::Lock;
 use crate::environment::plan::markers::applies;
 use crate::error::{Error, Fault, Result};
@@ -68,7 +68,7 @@ impl Direct {
         site: Site<'_>,
         requirements: &[String],
         own: &[(&str, &str, Vec<String>)],
-    ) -> Attempt<Local> {
+    ) -> StepResult<Local> {
         let mut local = Local::default();
         let mut wheels: Vec<(String, Vec<ExtraName>)> = Vec::new();
         for text in requirements {
@@ -110,7 +110,7 @@ impl Direct {
         site: Site<'_>,
         requirement: &Requirement<VerbatimUrl>,
         address: &str,
-    ) -> Attempt<FetchedRequirement> {
+    ) -> StepResult<FetchedRequirement> {
         let locked = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = locked().get(address).cloned() {
             return Ok(found);

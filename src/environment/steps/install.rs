@@ -19,7 +19,7 @@ use super::tooling::Tooling;
 use super::uv::{self, Compile};
 use super::wheel::{Builder, Wheel};
 use crate::backend::{Finished, Mount};
-use crate::environment::plan::failure::{Attempt, Failure, StepError};
+use crate::environment::plan::failure::{Failure, StepError, StepResult};
 use crate::environment::plan::lock::Lock;
 use crate::environment::plan::recipe::Wanted;
 use crate::error::Error;
@@ -83,7 +83,7 @@ impl Installer {
     }
 
     /// Resolves and locks.
-    pub fn resolve(&self, stage: &str, wanted: &Wanted, own: &[Wheel]) -> Attempt<Lock> {
+    pub fn resolve(&self, stage: &str, wanted: &Wanted, own: &[Wheel]) -> StepResult<Lock> {
         let step = self.tooling.step()?;
         let site = Site { tooling: &self.tooling, door: &self.door, builder: &*self.builder };
         let (requirements, extras) = own_extras(wanted, own);
@@ -131,7 +131,7 @@ impl Installer {
     }
 
     /// Makes a virtual environment that holds exactly what a lock says, and the wheels of the tree.
-    pub fn install(&self, stage: &str, lock: &Lock, own: &[Wheel], target: Target<'_>) -> Attempt<()> {
+    pub fn install(&self, stage: &str, lock: &Lock, own: &[Wheel], target: Target<'_>) -> StepResult<()> {
         loop {
             let built = self.door.asked().built;
             let result = self.install_once(stage, lock, &built, own, target);
@@ -151,7 +151,7 @@ impl Installer {
         built: &BTreeSet<index::Built>,
         own: &[Wheel],
         target: Target<'_>,
-    ) -> Attempt<()> {
+    ) -> StepResult<()> {
         self.create_venv(target)?;
         let step = self.tooling.step()?;
         let mut list = self.list(lock, built);
@@ -195,7 +195,7 @@ impl Installer {
         list
     }
 
-    fn create_venv(&self, target: Target<'_>) -> Attempt<()> {
+    fn create_venv(&self, target: Target<'_>) -> StepResult<()> {
         if target.host.symlink_metadata().is_ok() {
             crate::store::discard(target.host)?;
         }
@@ -225,7 +225,7 @@ impl Installer {
         arguments: Vec<String>,
         mut mounts: Vec<Mount>,
         limit: Duration,
-    ) -> Attempt<Finished> {
+    ) -> StepResult<Finished> {
         let tooling = &self.tooling;
         let cache = tooling.folder.join("uv");
         fs_err::create_dir_all(&cache)?;

@@ -12,7 +12,7 @@ use super::tooling::Tooling;
 use super::wheel::Wheel;
 use crate::backend::Mount;
 use crate::beneath::Folder;
-use crate::environment::plan::failure::Attempt;
+use crate::environment::plan::failure::StepResult;
 
 const SCRIPT: &str = include_str!("own_wheel.py");
 const LIMIT: Duration = Duration::from_mins(10);
@@ -43,7 +43,7 @@ pub(in crate::environment) fn look_over(
     venv: &Path,
     pinned: Pinned<'_>,
     compiles: bool,
-) -> Attempt<(Wheel, Option<String>)> {
+) -> StepResult<(Wheel, Option<String>)> {
     let step = tooling.step()?;
     let script = step.give("own_wheel.py", SCRIPT)?;
     let mut places: Vec<&Path> =

@@ -19,7 +19,7 @@ use super::toolchain::Toolchain;
 use super::tooling::{RUST_HINT, Tooling};
 use crate::backend::{Job, Mount, retry};
 use crate::environment::declared::crates::{Crate, Locked};
-use crate::environment::plan::failure::{Attempt, StepError};
+use crate::environment::plan::failure::{StepError, StepResult};
 use crate::error::{Error, Result};
 use crate::source;
 
@@ -72,7 +72,7 @@ pub(in crate::environment) struct Ready {
 
 impl Rust {
     /// Fetches what a source pins.
-    pub(in crate::environment) fn prepare(tooling: &Tooling, locked: Option<Locked>) -> Attempt<Self> {
+    pub(in crate::environment) fn prepare(tooling: &Tooling, locked: Option<Locked>) -> StepResult<Self> {
         let Some(mut locked) = locked else { return Ok(Rust::Nothing) };
         if locked.locks.is_empty() {
             return Ok(Rust::Lacking(NO_LOCK));
@@ -176,7 +176,7 @@ fn toolchain(tooling: &Tooling) -> Result<Option<Toolchain>> {
 ///
 /// # Errors
 /// No other plan could do better where crates.io cannot be asked, or gives something else than what is pinned.
-fn fetch(tooling: &Tooling, locked: &mut Locked) -> Attempt<Vec<(Crate, PathBuf)>> {
+fn fetch(tooling: &Tooling, locked: &mut Locked) -> StepResult<Vec<(Crate, PathBuf)>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(DOWNLOADS).build();
     let pool = pool.map_err(|error| Error::machine("cannot start threads").with_source(error))?;
     let is_over = AtomicBool::new(false);

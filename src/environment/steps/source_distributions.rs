@@ -18,7 +18,7 @@ use crate::backend::Mount;
 use crate::beneath::Folder;
 use crate::environment::declared::declarations::Files;
 use crate::environment::declared::project::{BuildSystem, Project};
-use crate::environment::plan::failure::Attempt;
+use crate::environment::plan::failure::StepResult;
 use crate::error::{Error, Result};
 use crate::index::{Sdist, WheelFile, Wheels};
 use crate::record::id::hash_parts;
@@ -90,7 +90,7 @@ impl Building {
     }
 
     /// What the source distribution says of its build; unpacked where it can do no harm.
-    fn declared(&self, step: &Step, filename: &str, file: &Path) -> Attempt<Declared> {
+    fn declared(&self, step: &Step, filename: &str, file: &Path) -> StepResult<Declared> {
         let stage = "unpacking a source distribution";
         let tooling = &self.tooling;
         let script = step.give("hooks.py", HOOKS)?;

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::step::Step;
 use super::wheel::Wheel;
 use crate::beneath::Folder;
-use crate::environment::plan::failure::{Attempt, Failure, StepError};
+use crate::environment::plan::failure::{Failure, StepError, StepResult};
 use crate::error::{Error, Result};
 use crate::record::id::hash_parts;
 use crate::requirement::normalize;
@@ -30,7 +30,10 @@ struct Described {
 }
 
 /// What a job answered: JSON that foreign code may have written.
-pub(in crate::environment) fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T> {
+pub(in crate::environment) fn answer<T: serde::de::DeserializeOwned>(
+    step: &Step,
+    stage: &str,
+) -> StepResult<T> {
     let text = step.out()?.read(Path::new("answer.json"), LARGEST_ANSWER);
     let text = text.map_err(|error| refused(stage, &error.to_string()))?;
     serde_json::from_slice(&text)
@@ -50,7 +53,7 @@ pub(in crate::environment) fn refused(stage: &str, output: &str) -> StepError {
 }
 
 /// Copies the wheel that a build left into a folder of the driver's, and checks what is said about it.
-pub(super) fn take_wheel(step: &Step, folder: &Path, stage: &str) -> Attempt<Wheel> {
+pub(super) fn take_wheel(step: &Step, folder: &Path, stage: &str) -> StepResult<Wheel> {
     let said: Described = answer(step, stage)?;
     let wrong = |what: &str| refused(stage, &format!("{what} is not one that a wheel can have"));
     if !is_wheel_name(&said.wheel) {

@@ -9,7 +9,7 @@ use super::step::{IN, Step};
 use super::toolchain::Toolchains;
 use super::uv::{self, Uv};
 use crate::backend::{Backend, Finished, Job, JobLimits, Mount, retry};
-use crate::environment::plan::failure::{Attempt, Failure, StepError};
+use crate::environment::plan::failure::{Failure, StepError, StepResult};
 use crate::environment::plan::python::Interpreter;
 use crate::error::{self, Error, Result};
 use crate::index::Index;
@@ -96,7 +96,7 @@ impl Tooling {
     }
 
     /// Runs a job that must exit with 0.
-    pub fn run(&self, stage: &str, job: &Job, limit: Duration) -> Attempt<Finished> {
+    pub fn run(&self, stage: &str, job: &Job, limit: Duration) -> StepResult<Finished> {
         let finished = retry::run(&*self.backend, job, limit)?;
         if finished.success() {
             return Ok(finished);

@@ -9,7 +9,7 @@ const PSEUDO_AGENTS: &str = "pseudo_agents";
 
 /// What `<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/prediction.diff` says of a submission.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Place<'a> {
+pub struct SubmissionPath<'a> {
     pub track: &'a str,
     pub mode: &'a str,
     pub owner: &'a str,
@@ -19,7 +19,7 @@ pub struct Place<'a> {
     pub agent: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SubmissionPath<'a> {
     /// Of a path at any depth; none of another path.
     pub fn of(path: &'a str) -> Option<Self> {
         let mut parts = path.rsplit('/');
@@ -29,7 +29,7 @@ impl<'a> Place<'a> {
         let is_digits =
             hash8.len() == 8 && hash8.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let is_known = (TRACKS.contains(&track) || track == PSEUDO_AGENTS) && MODES.contains(&mode);
-        (file == "prediction.diff" && is_digits && is_known).then_some(Place {
+        (file == "prediction.diff" && is_digits && is_known).then_some(SubmissionPath {
             track,
             mode,
             owner,

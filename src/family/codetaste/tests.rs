@@ -12,7 +12,7 @@ use super::matches::{self, Match};
 use super::message::{Lists, Unlikely, WordCounts, count_of};
 use super::registered::{Candidate, Registered};
 use super::score::{Average, Following, Measured, Precision, Side, cost, graded};
-use super::submission::{Place, agent_folder, authors_id};
+use super::submission::{SubmissionPath, agent_folder, authors_id};
 use super::suite::{self, Bounds, Counts};
 use super::{leaks, message};
 use crate::score::Ratio;
@@ -179,7 +179,7 @@ fn of_funnel(function: &str, given: &Value) -> Value {
             let description = given["description"].as_str().unwrap();
             json!(leaks::leaks(description, base.iter().map(|w| &**w), added.iter().map(|w| &**w)))
         }
-        "submission_of" => json!(Place::of(given["path"].as_str().unwrap())),
+        "submission_of" => json!(SubmissionPath::of(given["path"].as_str().unwrap())),
         "agent_folder" => json!(agent_folder(given["agent"].as_str().unwrap())),
         "authors_id" => {
             let text = |key: &str| given[key].as_str().unwrap();

@@ -15,7 +15,7 @@ use crate::score::tree;
 /// Whether a line ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Execution {
+pub enum LineRun {
     /// No executable line or import, or one that the interpreter may leave out.
     NotCounted,
     Missed,
@@ -28,7 +28,7 @@ pub struct ExecutedLine {
     pub first: u32,
     pub last: u32,
     pub kind: LineKind,
-    pub execution: Execution,
+    pub execution: LineRun,
     /// Whether it had a line event, counted or not.
     #[serde(default)]
     pub ran: bool,
@@ -56,17 +56,17 @@ pub fn line_execution(evaluated: &str, events: &BTreeSet<u32>) -> Result<LineExe
                 matches!(unit.kind.line_type(), LineType::Executable | LineType::Import) && !unit.free;
             let ran = ran(unit.first, unit.last);
             let execution = match (counts, ran) {
-                (false, _) => Execution::NotCounted,
-                (true, false) => Execution::Missed,
-                (true, true) => Execution::Executed,
+                (false, _) => LineRun::NotCounted,
+                (true, false) => LineRun::Missed,
+                (true, true) => LineRun::Executed,
             };
             ExecutedLine { first: unit.first, last: unit.last, kind: unit.kind, execution, ran }
         });
         let lines: Vec<_> = lines.collect();
         let rate = lines.iter().fold(Ratio::default(), |rate, line| match line.execution {
-            Execution::NotCounted => rate,
-            Execution::Missed => rate.with(false),
-            Execution::Executed => rate.with(true),
+            LineRun::NotCounted => rate,
+            LineRun::Missed => rate.with(false),
+            LineRun::Executed => rate.with(true),
         });
         let mut statements = Ratio::default();
         count(parsed, parsed.body, &ran, &mut statements);

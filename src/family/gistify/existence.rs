@@ -17,7 +17,7 @@ const MOST_STATEMENTS: usize = 50_000;
 
 /// Where a line of the repository is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct RepositoryLine {
     /// Path of the file.
     pub file: String,
     /// 1-based.
@@ -33,7 +33,7 @@ pub enum Existence {
     /// The repository does not have it, or not as often.
     Missing,
     Found {
-        place: Place,
+        place: RepositoryLine,
     },
 }
 
@@ -208,8 +208,8 @@ impl Corpus {
         }
     }
 
-    fn place(&self, at: At) -> Place {
-        Place { file: self.files[at.file as usize].clone(), line: at.line }
+    fn place(&self, at: At) -> RepositoryLine {
+        RepositoryLine { file: self.files[at.file as usize].clone(), line: at.line }
     }
 
     /// Whether a line of a text, or a comment, is in a text or a comment of the repository.

@@ -14,7 +14,7 @@ use super::locate::TestName;
 use crate::python_source::names::{Names, Scope};
 use crate::score::modules::{Bindings, Modules};
 use crate::score::text::{self, Unreadable};
-use walk::{Place, Walk};
+use walk::{Level, Walk};
 
 /// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -119,7 +119,7 @@ pub fn findings(submission: &str, scenery: Scenery<'_>) -> Result<Vec<Finding>, 
             names: Names { module: &module, local: &none },
             classes: Vec::new(),
             has_tests: true,
-            place: Place::Module,
+            place: Level::Module,
             found: &mut found,
         };
         walk.visit_body(parsed.body);

@@ -150,9 +150,9 @@ struct FileNames {
 }
 
 /// A thing of the tree: a file, or what is defined in it.
-type Place = (String, Option<String>);
+type Item = (String, Option<String>);
 
-fn id((path, name): &Place) -> String {
+fn id((path, name): &Item) -> String {
     name.as_ref().map_or_else(|| path.clone(), |name| format!("{path}:{name}"))
 }
 
@@ -195,7 +195,7 @@ impl Names {
     }
 
     /// What a name in a file means, where it is something of the tree.
-    fn name(&self, path: &str, name: &str, steps: &Steps) -> Option<Place> {
+    fn name(&self, path: &str, name: &str, steps: &Steps) -> Option<Item> {
         let file = self.files.get(path)?;
         steps.take()?;
         if file.defined.contains_key(name) {
@@ -213,7 +213,7 @@ impl Names {
     }
 
     /// What `from MODULE import NAME` gives: what the module names so, else a module below it, else the module's file.
-    fn member(&self, module: &str, name: &str, steps: &Steps) -> Option<Place> {
+    fn member(&self, module: &str, name: &str, steps: &Steps) -> Option<Item> {
         let below = self.modules.get(&joined(module, name));
         let file = self.modules.get(module);
         let own = file.and_then(|file| self.name(file, name, steps));
@@ -221,7 +221,7 @@ impl Names {
     }
 
     /// What a dotted name in a file means, as far as all of it is something of the tree.
-    fn chain(&self, path: &str, root: &str, attributes: &[&str], steps: &Steps) -> Option<Place> {
+    fn chain(&self, path: &str, root: &str, attributes: &[&str], steps: &Steps) -> Option<Item> {
         // `import a.b` binds `a`: the longest module that is written out.
         if let Some(Bound::Module(module)) = self.files.get(path)?.bound.get(root) {
             for used in (0..=attributes.len()).rev() {
@@ -235,7 +235,7 @@ impl Names {
         self.walk(self.name(path, root, steps)?, attributes, steps)
     }
 
-    fn walk(&self, mut at: Place, attributes: &[&str], steps: &Steps) -> Option<Place> {
+    fn walk(&self, mut at: Item, attributes: &[&str], steps: &Steps) -> Option<Item> {
         for attribute in attributes {
             at = match &at.1 {
                 None => self.name(&at.0, attribute, steps)?,
@@ -246,7 +246,7 @@ impl Names {
     }
 
     /// A method of a class, or of the first base that has it.
-    fn of_class(&self, path: &str, class: &str, name: &str, steps: &Steps) -> Option<Place> {
+    fn of_class(&self, path: &str, class: &str, name: &str, steps: &Steps) -> Option<Item> {
         let own = format!("{class}.{name}");
         if self.files.get(path)?.defined.contains_key(&own) {
             return Some((path.to_owned(), Some(own)));
@@ -254,7 +254,7 @@ impl Names {
         self.of_bases(path, class, name, steps)
     }
 
-    fn of_bases(&self, path: &str, class: &str, name: &str, steps: &Steps) -> Option<Place> {
+    fn of_bases(&self, path: &str, class: &str, name: &str, steps: &Steps) -> Option<Item> {
         steps.take()?;
         let bases = self.bases(path, class, steps);
         bases.iter().find_map(|(file, base)| self.of_class(file, base, name, steps))
@@ -371,7 +371,7 @@ impl<'a> Reading<'a> {
         Reading { path, names, lines, nodes, edges, class: None, function: None }
     }
 
-    fn edge(&mut self, from: String, kind: EdgeKind, to: &Place) {
+    fn edge(&mut self, from: String, kind: EdgeKind, to: &Item) {
         *self.edges.entry((from, kind, id(to))).or_default() += 1;
     }
 
@@ -456,7 +456,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What is called, where it is something of the tree.
-    fn called(&self, call: &ExprCall) -> Option<Place> {
+    fn called(&self, call: &ExprCall) -> Option<Item> {
         let inside = self.function.as_ref();
         if let Expr::Attribute(attribute) = &*call.func
             && let Expr::Call(of) = &*attribute.value

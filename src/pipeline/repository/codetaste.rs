@@ -22,14 +22,14 @@ use crate::record::instance::Contribution;
 use crate::record::moment::Cutoff;
 use crate::record::source::Pinned;
 use crate::referee::codetaste::judge::{Class, Ground, Instance, Judged};
-use crate::referee::codetaste::suite::{Place, Suites, collected, with_overlay};
+use crate::referee::codetaste::suite::{SuiteLab, Suites, collected, with_overlay};
 use crate::screen::considered::Depth;
 use crate::source;
 use refactoring::Refactoring;
 use suites::Measured;
 
 /// What a pair comes to at a point of its way: a value, or why it is not an instance.
-type Kept<T> = std::result::Result<T, Dropped>;
+type OrDropped<T> = std::result::Result<T, Dropped>;
 
 /// Longest lock that is read, in bytes.
 const LONGEST_LOCK: u64 = 64 << 20;
@@ -156,7 +156,7 @@ impl Repository<'_> {
         None
     }
 
-    fn trees(&mut self, pair: &Pair) -> Result<Kept<Trees>> {
+    fn trees(&mut self, pair: &Pair) -> Result<OrDropped<Trees>> {
         let preparation = Preparation::new(self.pipeline, self.repo);
         let base = self.ahead.take().unwrap_or_else(|| preparation.source())?;
         if let Some(former) = self.former {
@@ -179,7 +179,7 @@ impl Repository<'_> {
 
     /// The first environment in which both trees pass the gates and golden fails no more than the base; where in none it
     /// does, the one with most passing.
-    fn candidate(&self, trees: &Trees, refactoring: &Refactoring) -> Result<Kept<Candidate>> {
+    fn candidate(&self, trees: &Trees, refactoring: &Refactoring) -> Result<OrDropped<Candidate>> {
         let later = trees.base.pinned_at.as_str().max(&trees.golden.pinned_at);
         let exclude_newer = self.repo.exclude_newer.clone().or_else(|| Cutoff::parse(later));
         let locks: &[LockFrom] = match () {
@@ -225,7 +225,7 @@ impl Repository<'_> {
         (base, golden, lock_from): (&Repo, &Repo, LockFrom),
         refactoring: &Refactoring,
         known: Option<&str>,
-    ) -> Result<Kept<Option<Candidate>>> {
+    ) -> Result<OrDropped<Option<Candidate>>> {
         let pipeline = self.pipeline;
         let repo = if lock_from == LockFrom::Base {
             base.clone()
@@ -265,11 +265,11 @@ impl Repository<'_> {
     }
 
     /// Where patches are laid over the tree of a lab, and what runs the suite there.
-    fn place<'b>(&'b self, lab: &'b Lab) -> Place<'b> {
+    fn place<'b>(&'b self, lab: &'b Lab) -> SuiteLab<'b> {
         static NONE: Scripts = Scripts::new();
         let scripts = self.repo.pair.as_ref().map_or(&NONE, |pair| &pair.scripts);
         let Pipeline { cache, config, .. } = self.pipeline;
-        Place { lab, cache, scripts, limit: config.codetaste.suite_timeout }
+        SuiteLab { lab, cache, scripts, limit: config.codetaste.suite_timeout }
     }
 
     /// Cases of the groups that screening keeps on the golden tree.
@@ -299,7 +299,7 @@ impl Repository<'_> {
         prepared: &Prepared,
         refactoring: &Refactoring,
         (measured, must_pass): (&Measured, &BTreeSet<String>),
-    ) -> Result<Kept<()>> {
+    ) -> Result<OrDropped<()>> {
         let mut suites = Suites::open(&prepared.journals.join("codetaste"))?;
         let ground = Ground::of(&prepared.pinned.tree, &refactoring.files, &refactoring.rows, &|| {
             self.pipeline.machine.sandbox()
@@ -355,7 +355,7 @@ fn failed(cause: PairCause, judged: &Judged) -> Dropped {
 }
 
 /// What is the repository's trouble is a cause.
-fn kept<T>(made: Result<Kept<T>>) -> Result<Kept<T>> {
+fn kept<T>(made: Result<OrDropped<T>>) -> Result<OrDropped<T>> {
     match made {
         Err(error) if error.fault() == Fault::Repository => {
             let said =

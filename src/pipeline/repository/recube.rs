@@ -27,7 +27,7 @@ use crate::record::recube::Kind as TestKind;
 use crate::record::recube::{PublishedTarget, RecubeRecord, TargetCause, TargetRow, WHOLE_TREE};
 use crate::record::trace::{self, Traced, is_test_path, test_roots};
 use crate::referee::recube::gates::{Candidate, Gated, Refused};
-use crate::referee::recube::{Place, Runs, byte_code_of};
+use crate::referee::recube::{Runs, TargetLab, byte_code_of};
 use crate::screen::considered::Depth;
 use crate::text::count;
 use context::Context;
@@ -362,7 +362,7 @@ impl Repository<'_> {
             let byte_code = tree.byte_code(file);
             let bytes = tree.texts.get(file).map(Vec::as_slice).unwrap_or_default();
             let original = text_of_target(bytes).unwrap_or_default();
-            let place = Place {
+            let place = TargetLab {
                 lab: &prepared.lab,
                 cache: self.pipeline.cache,
                 target: file,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::suite::{Place, Purpose, Suites, WholeRun};
+use super::suite::{Purpose, SuiteLab, Suites, WholeRun};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::family::codetaste::cheats::{self, Applied};
@@ -14,7 +14,7 @@ use crate::family::codetaste::lines::Lines;
 use crate::family::codetaste::score::{MatchCounts, Measured, Numbers, Side, graded};
 use crate::family::codetaste::weakened::weakens;
 use crate::history;
-use crate::pattern::{Found, Patterns, Sandbox, Tree};
+use crate::pattern::{Matches, Patterns, Sandbox, Tree};
 use crate::record::codetaste::{Bounds, Counts, PatternRow};
 use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
@@ -97,7 +97,7 @@ impl Ground {
 
 /// An instance, and what is needed to judge it.
 pub(crate) struct Instance<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: SuiteLab<'a>,
     pub(crate) ground: &'a Ground,
     /// Patterns that judge.
     pub(crate) rows: &'a [PatternRow],
@@ -239,7 +239,7 @@ impl Instance<'_> {
     }
 
     /// What the patterns that judge match on the tree with a patch; of reductive ones also where others do not look.
-    fn measure(&self, patch: &Patch) -> Result<(BTreeMap<String, Found>, Tree)> {
+    fn measure(&self, patch: &Patch) -> Result<(BTreeMap<String, Matches>, Tree)> {
         let tree = self.ground.base.with(patch);
         let mut found = self.ground.patterns.scan(&tree)?;
         let aside = self.ground.patterns.scan(&Tree::aside(patch, self.ground.base.reach))?;
@@ -256,7 +256,7 @@ impl Instance<'_> {
     /// The numbers that follow from matches, counts and changed lines.
     fn rated(
         &self,
-        found: &BTreeMap<String, Found>,
+        found: &BTreeMap<String, Matches>,
         counts: Option<Counts>,
         bounds: Option<Bounds>,
         changed: Option<&Changed>,
@@ -288,7 +288,7 @@ impl Instance<'_> {
         }
     }
 
-    fn lines(&self, side: Side, found: &BTreeMap<String, Found>) -> Lines {
+    fn lines(&self, side: Side, found: &BTreeMap<String, Matches>) -> Lines {
         let mut lines = Lines::default();
         for row in self.rows.iter().filter(|row| row.side == side) {
             lines.extend(&found.get(&row.id).cloned().unwrap_or_default().lines);
@@ -312,7 +312,7 @@ impl Instance<'_> {
         patch: &Patch,
         changed: &Changed,
         tree: &Tree,
-        (found, run): (&BTreeMap<String, Found>, &WholeRun),
+        (found, run): (&BTreeMap<String, Matches>, &WholeRun),
     ) -> Vec<String> {
         let exists = |path: &str| self.ground.folder.has_file(Path::new(path));
         let put: Vec<(&str, bool)> = patch

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Fault, Result};
 use crate::family::codetaste::score::cost;
-use crate::family::codetaste::submission::{Place, TRACKS, agent_folder};
+use crate::family::codetaste::submission::{SubmissionPath, TRACKS, agent_folder};
 use crate::record::id::Name;
 use crate::referee::submissions::{RunOf, Submission};
 
@@ -46,7 +46,7 @@ pub(crate) fn of_authors(path: &Path, known: &[Known]) -> Result<Option<Vec<RunO
         let Entry { path: relative, kind: Kind::File, .. } = &entry else { continue };
         let text = relative.to_string_lossy();
         let whole = format!("{above}/{text}");
-        let Some(place) = Place::of(&whole) else { continue };
+        let Some(place) = SubmissionPath::of(&whole) else { continue };
         is_layout = true;
         // Made-up agents are not scored.
         if TRACKS.contains(&place.track) {
@@ -71,7 +71,7 @@ pub(crate) fn of_authors(path: &Path, known: &[Known]) -> Result<Option<Vec<RunO
 fn add(
     folder: &Folder,
     relative: &Path,
-    place: &Place<'_>,
+    place: &SubmissionPath<'_>,
     (known, runs): (&[Known], &mut BTreeMap<String, RunOf>),
     problems: &mut Vec<String>,
 ) -> Result<()> {

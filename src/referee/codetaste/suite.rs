@@ -115,7 +115,7 @@ const NOTHING: Counts = Counts { passed: 0, failed: 0, skipped: 0, total: 0 };
 
 /// A built tree, over which patches are laid.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SuiteLab<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) cache: &'a Cache,
     /// What runs the suite; none where pytest does.
@@ -124,7 +124,7 @@ pub(crate) struct Place<'a> {
     pub(crate) limit: Duration,
 }
 
-impl Place<'_> {
+impl SuiteLab<'_> {
     /// Whether the suite gives counts alone, and names no case.
     pub(crate) fn is_scripted(&self) -> bool {
         !self.scripts.is_empty()
@@ -149,7 +149,12 @@ impl Suites {
     ///
     /// # Errors
     /// Those of [`Suites::runs`].
-    pub(crate) fn of_bounds(&mut self, place: Place<'_>, patch: &Patch, runs: u32) -> Result<Vec<WholeRun>> {
+    pub(crate) fn of_bounds(
+        &mut self,
+        place: SuiteLab<'_>,
+        patch: &Patch,
+        runs: u32,
+    ) -> Result<Vec<WholeRun>> {
         let mut made = self.runs(place, patch, (Purpose::Bounds, runs))?;
         if !place.is_scripted() {
             return Ok(made);
@@ -172,7 +177,7 @@ impl Suites {
     ///
     /// # Errors
     /// Those of [`Suites::runs`].
-    pub(crate) fn judged(&mut self, place: Place<'_>, patch: &Patch) -> Result<WholeRun> {
+    pub(crate) fn judged(&mut self, place: SuiteLab<'_>, patch: &Patch) -> Result<WholeRun> {
         let tries = if place.is_scripted() { JUDGED } else { 1 };
         let mut run = WholeRun::default();
         for number in 1..=tries {
@@ -188,7 +193,7 @@ impl Suites {
     ///
     /// # Errors
     /// IO errors and an interruption; the harness's trouble.
-    pub(crate) fn changes_tree(place: Place<'_>, patch: &Patch) -> Result<Option<String>> {
+    pub(crate) fn changes_tree(place: SuiteLab<'_>, patch: &Patch) -> Result<Option<String>> {
         with_overlay(place, patch, |lab| script::set_up_changes(&lab, (place.scripts, place.limit)))
     }
 
@@ -198,7 +203,7 @@ impl Suites {
     /// IO errors and an interruption.
     pub(crate) fn runs(
         &mut self,
-        place: Place<'_>,
+        place: SuiteLab<'_>,
         patch: &Patch,
         (purpose, runs): (Purpose, u32),
     ) -> Result<Vec<WholeRun>> {
@@ -226,7 +231,7 @@ impl Suites {
     }
 }
 
-fn key(place: Place<'_>, patch: &Patch, purpose: Purpose, number: u32) -> String {
+fn key(place: SuiteLab<'_>, patch: &Patch, purpose: Purpose, number: u32) -> String {
     let lab = place.lab;
     let (timeouts, tests) = (format!("{:?}", lab.timeouts), lab.built.tests.join("\0"));
     let purpose = format!("{purpose:?} {number}");
@@ -244,7 +249,7 @@ fn key(place: Place<'_>, patch: &Patch, purpose: Purpose, number: u32) -> String
 /// # Errors
 /// Those of the work; IO errors.
 pub(crate) fn with_overlay<T>(
-    place: Place<'_>,
+    place: SuiteLab<'_>,
     patch: &Patch,
     work: impl FnOnce(Lab) -> Result<T>,
 ) -> Result<T> {
@@ -284,7 +289,7 @@ fn without_byte_code(lab: &Lab, patch: &Patch) -> Result<Patch> {
 }
 
 /// Collects the tree, and runs all of it for each number.
-fn whole_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+fn whole_runs(lab: &Lab, place: SuiteLab<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
     if place.is_scripted() {
         return scripted_runs(lab, place, numbers);
     }
@@ -301,7 +306,7 @@ fn whole_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<WholeR
 }
 
 /// The same by scripts; the first that is lost or stopped ends them.
-fn scripted_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+fn scripted_runs(lab: &Lab, place: SuiteLab<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
     let mut made: Vec<WholeRun> = Vec::new();
     for _ in numbers {
         let run = match made.last() {
@@ -313,7 +318,7 @@ fn scripted_runs(lab: &Lab, place: Place<'_>, numbers: &[u32]) -> Result<Vec<Who
     Ok(made)
 }
 
-fn scripted_run(lab: &Lab, place: Place<'_>) -> Result<WholeRun> {
+fn scripted_run(lab: &Lab, place: SuiteLab<'_>) -> Result<WholeRun> {
     let mut tries = 1;
     loop {
         match script::run(lab, (place.scripts, place.limit)) {
@@ -409,7 +414,7 @@ mod tests {
     /// What a suite that prints these shows: the counts of its runs, and why the last has none.
     fn shown(
         outputs: &[&'static str],
-        work: impl FnOnce(&mut Suites, Place<'_>) -> Vec<WholeRun>,
+        work: impl FnOnce(&mut Suites, SuiteLab<'_>) -> Vec<WholeRun>,
     ) -> (Vec<bool>, Option<String>, usize) {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(&folder.path().join("cache")).unwrap();
@@ -423,7 +428,7 @@ mod tests {
         let played = Arc::new(played);
         let lab = Lab { backend: Arc::<Played>::clone(&played), ..lab };
         let scripts = Scripts::from([("run_tests".to_owned(), b"x".to_vec())]);
-        let place = Place { lab: &lab, cache: &cache, scripts: &scripts, limit: LIMIT };
+        let place = SuiteLab { lab: &lab, cache: &cache, scripts: &scripts, limit: LIMIT };
         let mut suites = Suites::open(&folder.path().join("runs")).unwrap();
         let made = work(&mut suites, place);
         let left = played.outputs.lock().unwrap().len();
@@ -470,7 +475,7 @@ mod tests {
         let of = |files: &[(&str, &str)], seconds| {
             let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
             let (scripts, limit) = (files.collect(), Duration::from_secs(seconds));
-            let place = Place { lab: &lab, cache: &cache, scripts: &scripts, limit };
+            let place = SuiteLab { lab: &lab, cache: &cache, scripts: &scripts, limit };
             key(place, &Patch::default(), Purpose::Judged, 0)
         };
         let one = [("run_tests", "x"), ("more", "y")];

@@ -22,7 +22,7 @@ use crate::record::outcome::{Attempt, CaseResult, Compare, Exit};
 use crate::record::trace::check_path;
 use crate::record::variant::{Given, Variant, VariantCase, VariantKind, Variation};
 use crate::record::world::World;
-use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
+use crate::referee::run::{Import, PLAIN, Seen, TextLab, WATCHED};
 use crate::runner::protocol::{Manner, TraceMode};
 use crate::score::{Masks, compare};
 
@@ -65,7 +65,7 @@ struct Command<'a> {
 
 /// Other input on its way.
 #[derive(Default)]
-struct Trial {
+struct Pending {
     shown: Vec<Attempt>,
     lines: Option<Lines>,
 }
@@ -124,7 +124,7 @@ impl Inputs<'_> {
         let groups: Vec<Group> =
             wanted.iter().map(|(at, _, given)| group_with(commands[*at].entry, given)).collect();
         let imports = (0..groups.len()).map(|at| Import::of_command(at, &MANNERS)).collect();
-        let mut trials: Vec<Trial> = wanted.iter().map(|_| Trial::default()).collect();
+        let mut trials: Vec<Pending> = wanted.iter().map(|_| Pending::default()).collect();
         self.each(&self.base(), &groups, imports, |at, manner, seen| {
             let trial = &mut trials[at];
             trial.shown.push(named(seen.attempt, commands[wanted[at].0].entry));
@@ -204,7 +204,7 @@ impl Inputs<'_> {
             return Ok(());
         }
         let terms = Terms::default();
-        let place = Place { lab: self.lab, world, groups, terms: &terms, preload: &[] };
+        let place = TextLab { lab: self.lab, world, groups, terms: &terms, preload: &[] };
         let lost = place.run(imports, TraceMode::Lines, each)?;
         // A dataset says nothing about a command that was lost.
         lost.into_values().next().map_or(Ok(()), Err)
@@ -251,7 +251,13 @@ impl Command<'_> {
     }
 
     /// What other input shows, where that is of use.
-    fn shows(&self, given: &Given, trial: &Trial, masks: &Masks<'_>, compare: Compare) -> Option<CaseResult> {
+    fn shows(
+        &self,
+        given: &Given,
+        trial: &Pending,
+        masks: &Masks<'_>,
+        compare: Compare,
+    ) -> Option<CaseResult> {
         let [first, ..] = &trial.shown[..] else { return None };
         let hash = first.shown(compare);
         let agree =

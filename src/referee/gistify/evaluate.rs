@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::family::gistify::{Cases, Evaluated, Sabotage, Violation, first_line, sabotage};
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Outcome};
-use crate::referee::run::{Import, Lost, PLAIN, Place, Seen, WATCHED, failing};
+use crate::referee::run::{Import, Lost, PLAIN, Seen, TextLab, WATCHED, failing};
 use crate::referee::submissions::Submission;
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{Comparison, Masks, compare};
@@ -123,8 +123,8 @@ impl Referee<'_> {
         Ok(cases.iter().map(difference).collect())
     }
 
-    fn place<'b>(&'b self, world: &'b WorldSetting, groups: &'b [Group]) -> Place<'b> {
-        Place { lab: self.lab, world, groups, terms: self.terms, preload: &[] }
+    fn place<'b>(&'b self, world: &'b WorldSetting, groups: &'b [Group]) -> TextLab<'b> {
+        TextLab { lab: self.lab, world, groups, terms: self.terms, preload: &[] }
     }
 
     fn read_all<'a>(&self, submissions: &[(&'a Original<'a>, &Submission)]) -> Result<Vec<Case<'a>>> {
@@ -143,7 +143,12 @@ impl Referee<'_> {
 
     /// Runs each of them for the first time. What has no variants is run of the same import once with a test that fails;
     /// where nothing notices, the import is watched, and a run of it.
-    fn run_first(&self, place: &Place<'_>, cases: &mut [Case<'_>], progress: &mut dyn FnMut()) -> Result<()> {
+    fn run_first(
+        &self,
+        place: &TextLab<'_>,
+        cases: &mut [Case<'_>],
+        progress: &mut dyn FnMut(),
+    ) -> Result<()> {
         let watches = self.lab.built.python_version() >= WATCHES_UNSEEN;
         let trace = if watches { TraceMode::Lines } else { TraceMode::Off };
         let alone = imports(cases, |case| plain(case).filter(|_| case.has_variants()));
@@ -184,7 +189,7 @@ impl Referee<'_> {
 
     /// What agrees, where it is still to be known: whether it notices that the test fails, and which lines run. Where a
     /// run that is watched shows something else, one more is made.
-    fn run_agreeing(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
+    fn run_agreeing(place: &TextLab<'_>, cases: &mut [Case<'_>]) -> Result<()> {
         let unnoticed = imports(cases, |case| {
             let can_be_sabotaged = case.original.can_be_sabotaged && !case.has_variants();
             let asks = can_be_sabotaged && case.judged.sabotage != Sabotage::Fails;
@@ -209,7 +214,7 @@ impl Referee<'_> {
     /// import of its own.
     fn run_variants(
         &self,
-        place: &Place<'_>,
+        place: &TextLab<'_>,
         cases: &mut [Case<'_>],
         submissions: &[(&Original<'_>, &Submission)],
     ) -> Result<()> {
@@ -237,7 +242,7 @@ impl Referee<'_> {
             }
             case.judged.variants = Some(OnVariants::new(order));
         }
-        let of_variants = Place { groups: &groups, ..*place };
+        let of_variants = TextLab { groups: &groups, ..*place };
         let left = self.run_ahead(&of_variants, cases, (&runs, &texts))?;
         let alone = left.iter().map(|run| Import::new(*run, Arc::clone(&texts[*run]), &[PLAIN])).collect();
         let lost = of_variants.run(alone, TraceMode::Off, |run, _, seen| {
@@ -265,7 +270,7 @@ impl Referee<'_> {
     /// a submission that sees in which of the two runs it is could choose one for each variant.
     fn run_ahead(
         &self,
-        place: &Place<'_>,
+        place: &TextLab<'_>,
         cases: &mut [Case<'_>],
         (runs, texts): (&[VariantRun], &[Arc<str>]),
     ) -> Result<BTreeSet<usize>> {
@@ -280,7 +285,7 @@ impl Referee<'_> {
         let import = |run: usize| Import::new(run, Arc::clone(&texts[run]), &[PLAIN]);
         let all = of_tests.into_iter().map(import).collect();
         let mut made: BTreeMap<usize, BTreeMap<usize, Seen>> = BTreeMap::new();
-        Place { preload, ..*place }.run(all, TraceMode::Off, |run, _, seen| {
+        TextLab { preload, ..*place }.run(all, TraceMode::Off, |run, _, seen| {
             made.entry(runs[run].0).or_default().insert(run, seen);
         })?;
         for (at, made) in made {

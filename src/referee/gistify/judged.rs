@@ -8,7 +8,7 @@ use super::on_variants::OnVariants;
 use super::original::Original;
 use crate::error::Error;
 use crate::family::gistify::{
-    ErrorClass, Evaluated, ExecutedLine, Execution, Facts, Finding, Injection, Line, LineExistence,
+    ErrorClass, Evaluated, ExecutedLine, Facts, Finding, Injection, Line, LineExistence, LineRun,
     Replacement, Row, Run, Sabotage, Submitted, Verdict, Violation, judge, judge_command, line_execution,
     trace_recall,
 };
@@ -78,7 +78,7 @@ pub(crate) struct Judged {
 
 impl Judged {
     /// Which lines of the submitted file ran, by the first of each.
-    pub(crate) fn executed_by_line(&self) -> BTreeMap<u32, Execution> {
+    pub(crate) fn executed_by_line(&self) -> BTreeMap<u32, LineRun> {
         let submitted = |line: u32| match &self.replacement {
             Some((replacement, _)) => replacement.submitted_line(line),
             None => Some(line),

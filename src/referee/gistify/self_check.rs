@@ -30,7 +30,7 @@ use crate::record::flag::{
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::Compare;
 use crate::record::task::pytest_settings;
-use crate::referee::run::{Import, Lost, PLAIN, Place, Seen, failing};
+use crate::referee::run::{Import, Lost, PLAIN, Seen, TextLab, failing};
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{Comparison, File, Masks, compare};
 use crate::store::memo::Memo;
@@ -221,7 +221,7 @@ impl SelfCheck<'_> {
         let world = WorldSetting::base(&setting);
         let groups: Vec<Group> = originals.iter().map(Original::group).collect();
         let terms = Terms::default();
-        let place = Place { lab: self.lab, world: &world, groups: &groups, terms: &terms, preload: &[] };
+        let place = TextLab { lab: self.lab, world: &world, groups: &groups, terms: &terms, preload: &[] };
         let mut evaluated = Vec::new();
         for original in originals {
             evaluated.push(match &original.entry {

@@ -25,7 +25,7 @@ use crate::record::entry::Entry;
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
 use crate::record::variant::{Variant, VariantCase, VariantKind};
-use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
+use crate::referee::run::{Import, PLAIN, Seen, TextLab, WATCHED};
 use crate::runner::protocol::{Manner, TraceMode};
 use crate::score::{File, Modules};
 use crate::store::memo::Memo;
@@ -471,7 +471,7 @@ impl Calibration<'_> {
     ) -> Result<()> {
         let world = self.world();
         let terms = Terms::default();
-        let place = Place { lab: self.lab, world: &world, groups, terms: &terms, preload: &[] };
+        let place = TextLab { lab: self.lab, world: &world, groups, terms: &terms, preload: &[] };
         let lost = place.run(imports, TraceMode::Lines, each)?;
         // A dataset says nothing about an original that was lost.
         lost.into_values().next().map_or(Ok(()), Err)

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Place, Runs, Shown};
+use super::{Runs, Shown, TargetLab};
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{JudgingGroup, Target};
 use crate::family::recube::mask::{Cut, Function, mask};
@@ -16,7 +16,7 @@ const TRIED_FIRST: usize = 2;
 
 /// A target that is put to its gates.
 pub(crate) struct Candidate<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: TargetLab<'a>,
     pub(crate) original: &'a str,
     pub(crate) target: &'a Target,
     /// Chosen groups by ID, and those of their cases that passed.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Place, Runs, Shown};
+use super::{Runs, Shown, TargetLab};
 use crate::error::Result;
 use crate::family::gistify::Violation;
 use crate::family::recube::answer::patched;
@@ -28,7 +28,7 @@ pub(crate) struct Judged {
 
 /// An instance, and what is needed to judge it.
 pub(crate) struct Instance<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: TargetLab<'a>,
     pub(crate) original: &'a str,
     pub(crate) masked: &'a str,
     /// Those of the original.

@@ -32,7 +32,7 @@ const SPAWNS: [&str; 8] = [
 
 /// Where the walk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Level {
     Module,
     Function,
 }
@@ -45,7 +45,7 @@ pub(super) struct Walk<'w, 'a> {
     pub(super) classes: Vec<&'a str>,
     /// Whether pytest looks for tests in the class that it is in.
     pub(super) has_tests: bool,
-    pub(super) place: Place,
+    pub(super) place: Level,
     pub(super) found: &'w mut Vec<Finding>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Walk<'_, 'a> {
             names: Names { module: self.names.module, local: &local },
             classes: Vec::new(),
             has_tests: false,
-            place: Place::Function,
+            place: Level::Function,
             found: self.found,
         };
         function.decorator_list.iter().for_each(|decorator| inner.visit_decorator(decorator));
@@ -265,8 +265,8 @@ impl<'a> Visitor<'a> for Walk<'_, 'a> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             Stmt::Import(_) | Stmt::ImportFrom(_) => self.imports(statement),
-            Stmt::FunctionDef(function) if self.place == Place::Module => return self.function(function),
-            Stmt::ClassDef(class) if self.place == Place::Module => {
+            Stmt::FunctionDef(function) if self.place == Level::Module => return self.function(function),
+            Stmt::ClassDef(class) if self.place == Level::Module => {
                 let outside = self.has_tests;
                 let is_test_case = |base: &Expr| self.names.resolve(base).ends_with("TestCase");
                 self.has_tests &= class.name.starts_with("Test") || class.bases().iter().any(is_test_case);

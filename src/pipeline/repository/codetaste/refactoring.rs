@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::Kept;
+use super::OrDropped;
 use crate::beneath::{Folder, Kind};
 use crate::config::Pair;
 use crate::error::{Error, Fault, Result};
@@ -50,7 +50,7 @@ impl Refactoring {
         pair: &Pair,
         settings: &Settings,
         sandbox: Sandbox<'_>,
-    ) -> Result<Kept<Self>> {
+    ) -> Result<OrDropped<Self>> {
         let (base, golden) = (Folder::open(base)?, Folder::open(golden)?);
         let (text, shape) = history::between(&base, &golden)?;
         let patch = match history::apply(&base, &text)? {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::Kept;
+use super::OrDropped;
 use crate::error::{Error, Result};
 use crate::family::codetaste::suite::{Bounds, NotEnough, gate_by};
 use crate::record::codetaste::{Dropped, PairCause, PairTree, Settings, SuiteRun};
 use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
-use crate::referee::codetaste::suite::{Place, Suites, WholeRun};
+use crate::referee::codetaste::suite::{SuiteLab, Suites, WholeRun};
 
 /// What the suite showed.
 pub(super) struct Measured {
@@ -23,11 +23,11 @@ impl Measured {
     /// # Errors
     /// IO errors and an interruption.
     pub(super) fn of(
-        place: Place<'_>,
+        place: SuiteLab<'_>,
         golden: &Patch,
         settings: &Settings,
         (suites, step): (&mut Suites, &mut dyn FnMut()),
-    ) -> Result<Kept<Measured>> {
+    ) -> Result<OrDropped<Measured>> {
         let (mut runs, mut whole) = (Vec::new(), Vec::new());
         for (tree, patch) in [(PairTree::Base, &Patch::default()), (PairTree::Golden, golden)] {
             let made = suites.of_bounds(place, patch, settings.runs)?;
@@ -89,7 +89,7 @@ impl Measured {
 }
 
 /// A tree that the set-up of scripts changes.
-fn changed(place: Place<'_>, golden: &Patch) -> Result<Option<Dropped>> {
+fn changed(place: SuiteLab<'_>, golden: &Patch) -> Result<Option<Dropped>> {
     if !place.is_scripted() {
         return Ok(None);
     }

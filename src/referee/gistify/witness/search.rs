@@ -19,7 +19,7 @@ use crate::record::execution::Execution;
 use crate::referee::gistify::ground::Ground;
 use crate::referee::gistify::original::{LARGEST_TEST, Original};
 use crate::referee::scored::spelled;
-use crate::runner::protocol::{Generated, Request, Trial};
+use crate::runner::protocol::{CandidateRun, Generated, Request};
 use crate::score::{Comparison, File, Masks, compare};
 use crate::text::tail;
 
@@ -182,7 +182,7 @@ impl<'a> Case<'a> {
     }
 
     /// Tries a text as the referee would, with the original test in it.
-    fn trial(&self, text: &str, trials: &mut Trials<'_>) -> Result<Trial> {
+    fn trial(&self, text: &str, trials: &mut Trials<'_>) -> Result<CandidateRun> {
         let file = File { path: self.original.file, text: &self.source };
         let modules = &self.searcher.ground.code.modules;
         let made = match self.original.entry {
@@ -191,7 +191,7 @@ impl<'a> Case<'a> {
         };
         let evaluated = match made {
             Ok(evaluated) => evaluated,
-            Err(why) => return Ok(Trial { failure: format!("{why:?}"), ..Trial::default() }),
+            Err(why) => return Ok(CandidateRun { failure: format!("{why:?}"), ..CandidateRun::default() }),
         };
         let tried = trials.run(&self.group, &evaluated.text)?;
         let own = tried.imports.iter().filter(|one| Path::new(&one.file).ends_with(self.searcher.file));
@@ -211,7 +211,7 @@ impl<'a> Case<'a> {
         let agrees = compared.agrees() && own.is_empty();
         let failure = if agrees { String::new() } else { failure(&tried, &compared, &asked) };
         let (lines, started) = ran(&tried, &evaluated);
-        Ok(Trial { agrees, failure, lines, started })
+        Ok(CandidateRun { agrees, failure, lines, started })
     }
 }
 
