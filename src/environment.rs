@@ -167,7 +167,7 @@ pub fn build(
     }
 }
 
-/// The same on one of these interpreters, for this reason.
+/// Builds a tree on one of these interpreters, which is chosen for this reason.
 fn build_on(
     (pinned, repo): (&Pinned, &config::Repo),
     (interpreters, why): (&[plan::python::Interpreter], Option<&str>),

@@ -86,7 +86,7 @@ impl Waiting {
         Waiting { until: moment, has_left: Arc::default() }
     }
 
-    /// The same one, who waits for something else until then, and leaves all of it at once.
+    /// Whoever waits, for something else until then; leaves all of it at once.
     pub(crate) fn also_until(&self, moment: Instant) -> Self {
         Waiting { until: moment, has_left: Arc::clone(&self.has_left) }
     }

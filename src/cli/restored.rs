@@ -208,7 +208,7 @@ impl RestoreArguments {
         Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows))
     }
 
-    /// The same with those repositories of which all is known that running them takes.
+    /// Opens a dataset of `CodeTaste`, with those repositories of which all is known that running them takes.
     ///
     /// # Errors
     /// Those of [`RestoreArguments::open_what_can_be_run`].
@@ -270,7 +270,7 @@ impl Restored {
         self.ready(Preparation::new(&self.job.pipeline(), repo).run()?, limit)
     }
 
-    /// The same for a command that writes nothing of the screening: others of its kind go on at the same time.
+    /// Makes the environment for a command that writes nothing of the screening: others of its kind go on at the same time.
     ///
     /// # Errors
     /// Those of [`Restored::prepare`].

@@ -68,7 +68,7 @@ pub fn find(directory: &Path, query: &str) -> Result<Answer<FoundGroup>> {
     find_in(&Dataset::open_any(directory)?, query)
 }
 
-/// The same of a dataset that is open.
+/// What [`find`] finds, of a dataset that is open.
 ///
 /// # Errors
 /// Usage errors: its tables are not as gistmill writes them.

@@ -202,7 +202,7 @@ pub(crate) fn image_of(dataset: &Dataset, instance: &Instance) -> Result<String>
     image_named(dataset, instance, instance.image.as_deref())
 }
 
-/// The same by what every family says.
+/// What the image of an instance is called, by the columns that every family has.
 ///
 /// # Errors
 /// As for [`image_of`].

@@ -102,7 +102,7 @@ impl Agents {
         self.check_numbers(url, &found)
     }
 
-    /// The same of an address that leads to these machines.
+    /// Where such a program may speak to an address that leads to these machines.
     fn check_numbers(&self, url: &Url, found: &[IpAddr]) -> Result<Url, String> {
         self.places.check(url, NamedBy::Repository)?;
         let host = host(url).unwrap_or_default();

@@ -252,7 +252,7 @@ fn answered(status: u16) -> Problem {
     Problem::Trouble(format!("the server answers with status {status}"))
 }
 
-/// The same as [`sorted`], in words alone.
+/// What [`sorted`] says, in words alone.
 pub(super) fn words_of(error: &ureq::Error) -> String {
     match sorted(error) {
         Failed::ForGood(problem) | Failed::ForNow(problem) => problem.to_string(),

@@ -267,7 +267,7 @@ pub struct PublishedPair {
     pub patterns: Vec<PatternRow>,
     /// Files with patterns: name and text.
     pub pattern_files: Vec<(String, String)>,
-    /// The same for OpenGrep, as far as they have that form.
+    /// Files with patterns of OpenGrep's form: name and text.
     pub opengrep: Vec<(String, String)>,
     pub scripts: Scripts,
     pub golden_patch: Vec<u8>,

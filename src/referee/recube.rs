@@ -194,7 +194,7 @@ impl Runs {
         self.shown_with(place, text, &BTreeMap::new(), groups, number)
     }
 
-    /// The same with other texts of files of tests, by path.
+    /// What groups show with a text in the place of the target, and with other texts of files of tests, by path.
     ///
     /// # Errors
     /// As for [`Runs::shown`].

@@ -102,7 +102,7 @@ impl Desk {
         self.take_for(&waiting, client, one, reply)
     }
 
-    /// The same for somebody who waits for more than that.
+    /// Takes a submission in for somebody who waits for more than that.
     pub(super) fn take_for(&self, who: &Waiting, client: Client, one: One, reply: Reply) -> Waiting {
         let received = Instant::now();
         let waiting = who.also_until(received + one.deadline.unwrap_or(self.settings.deadline));

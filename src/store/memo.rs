@@ -48,7 +48,7 @@ impl<T: Serialize + DeserializeOwned> Memo<T> {
         Ok(Memo { journal, known, _lock: None })
     }
 
-    /// The same where several processes keep values at the same time: each writes to a journal of its own, `path` or
+    /// Opens the journals of several processes that keep values at the same time: each writes to a journal of its own, `path` or
     /// `<path>-<n>`, and reads all of them as they are now.
     ///
     /// # Errors

@@ -93,7 +93,7 @@ pub struct FakeGroup {
     pub(super) function: String,
     /// Parameters of its cases; an empty one for a plain test.
     cases: Vec<&'static str>,
-    /// The same when its file is collected alone.
+    /// Parameters of its cases when its file is collected alone.
     alone: Vec<&'static str>,
     acts: Sequence<Act>,
     elsewhere: Option<(&'static str, Act)>,

@@ -15,7 +15,7 @@ pub(super) struct FileArguments {
     /// What the agent reaches: public, no-network or allowlist:HOST,HOST. Not every runner of Harbor can
     #[arg(long, value_name = "NETWORK")]
     agent_network: Option<Network>,
-    /// The same of the judge
+    /// What the judge reaches, in the same words
     #[arg(long, value_name = "NETWORK")]
     verifier_network: Option<Network>,
     /// Who the agent is in its container; 1000 owns the tree. Else root

@@ -148,7 +148,7 @@ pub(crate) struct HiddenPair {
     pub(crate) patterns: Vec<PatternRow>,
     /// Files with patterns: name and text.
     pub(crate) pattern_files: Vec<(String, String)>,
-    /// The same for OpenGrep, as far as they have that form.
+    /// Files with patterns of OpenGrep's form: name and text.
     pub(crate) opengrep: Vec<(String, String)>,
     pub(crate) must_pass: BTreeSet<String>,
     /// Cases that fail on both trees.

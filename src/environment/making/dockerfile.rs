@@ -39,7 +39,7 @@ pub(in crate::environment) fn render(image: &Image<'_>) -> String {
     [base(image), dependencies(image), tree, project(image), END.to_owned()].concat()
 }
 
-/// The same of a tree whose environment an image has, with the packages that it got.
+/// The text of the Dockerfile of a tree whose environment an image has, with the packages that it got.
 pub(in crate::environment) fn bare(
     title: &str,
     (base, packages): (&str, &[String]),

@@ -79,7 +79,7 @@ pub struct Summary {
     pub line_execution_ran: Mean,
     /// Over files; one that is no Python has 0.
     pub line_existence: Mean,
-    /// The same, with 0 for a file that is not there.
+    /// Line existence over files, with 0 for one that is not there.
     pub line_existence_all: Mean,
     pub line_existence_control: Mean,
     /// Over submissions with fidelity 1.

@@ -108,7 +108,7 @@ pub fn inject(
     inject_inherited(submission, original, test, test, modules)
 }
 
-/// The same for a test that is `defined` in the original file under another name: in a class that the test's inherits
+/// Puts a test into a submission that is `defined` in the original file under another name: in a class that the test's inherits
 /// from.
 pub fn inject_inherited(
     submission: &str,

@@ -31,7 +31,7 @@ pub(super) fn original(instance: &Instance, running: &Running) -> OriginalTest {
     known.unwrap_or(plain)
 }
 
-/// The same with what its file says. None where the file does not define it.
+/// The test of an instance with what its file says. None where the file does not define it.
 fn known(
     instance: &Instance,
     sources: &Sources,

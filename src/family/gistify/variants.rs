@@ -613,7 +613,7 @@ fn unlike(text: &str, seed: &str) -> Option<String> {
     Some(format!("{}{new}{}", &text[..at], &text[at + inside.len()..]))
 }
 
-/// The same for texts, bytes and numbers, by how they are written.
+/// Another text, bytes or number, by how it is written.
 fn other(text: &str) -> Option<String> {
     if text.ends_with(['"', '\'']) {
         let quotes = if text.ends_with("\"\"\"") || text.ends_with("'''") { 3 } else { 1 };

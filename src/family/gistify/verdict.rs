@@ -19,7 +19,7 @@ pub enum ErrorClass {
     MissingTestFunction,
     /// The run did not show what the original shows.
     PytestRuntimeError,
-    /// The same for a command.
+    /// The run of a command did not show what the original shows.
     RuntimeError,
     /// It behaves, but by means that are not allowed.
     Violation,

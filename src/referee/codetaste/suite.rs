@@ -305,7 +305,7 @@ fn whole_runs(lab: &Lab, place: SuiteLab<'_>, numbers: &[u32]) -> Result<Vec<Who
     }
 }
 
-/// The same by scripts; the first that is lost or stopped ends them.
+/// Runs the scripts of the suite for each number; the first run that is lost or stopped ends them.
 fn scripted_runs(lab: &Lab, place: SuiteLab<'_>, numbers: &[u32]) -> Result<Vec<WholeRun>> {
     let mut made: Vec<WholeRun> = Vec::new();
     for _ in numbers {

@@ -108,7 +108,7 @@ pub(super) fn of(
     Ok(marked(files, &matched.collect::<Matched>(), left, true))
 }
 
-/// The same where nothing is known of the lines that patterns match.
+/// Patterns and diff where nothing is known of the lines that patterns match.
 pub(super) fn without_marks(hidden: &HiddenPair, left: &mut usize) -> (Vec<MarkedPattern>, Diff) {
     let matched: Matched = hidden.patterns.iter().map(|row| (row.clone(), Lines::default())).collect();
     let files = hidden.golden_patch.as_deref().map(view::files);

@@ -52,7 +52,7 @@ impl Bench {
         found
     }
 
-    /// The same for some cells of a table.
+    /// What is found while some cells of a table are others.
     fn with_frame(&self, table: &str, change: impl FnOnce(DataFrame) -> DataFrame) -> Compared {
         self.with(&format!("{table}.parquet"), |path| {
             let frame = ParquetReader::new(std::fs::File::open(path).unwrap()).finish().unwrap();

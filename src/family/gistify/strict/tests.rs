@@ -101,7 +101,7 @@ fn a_command_may_use_what_runs_tests_like_any_library() {
     let names = |found: &[Finding]| found.iter().map(|one| one.name.clone()).collect::<BTreeSet<_>>();
     assert!(names(&found).contains("pluggy.HookimplMarker"), "{found:?}");
     let left: Vec<Finding> = found.into_iter().filter(counts_for_commands).collect();
-    assert_eq!(names(&left), BTreeSet::from(["gc.get_objects".to_owned()]), "{left:?}");
+    assert_eq!(names(&left), ["gc.get_objects", "get_objects"].map(str::to_owned).into(), "{left:?}");
 }
 
 #[test]

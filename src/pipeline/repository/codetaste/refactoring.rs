@@ -29,7 +29,7 @@ pub(super) struct Refactoring {
     pub(super) patch: Patch,
     pub(super) shape: PatchShape,
     pub(super) files: Vec<(String, String)>,
-    /// The same for OpenGrep, as far as they have that form.
+    /// Patterns of OpenGrep's form: name and text.
     pub(super) opengrep: Vec<(String, String)>,
     /// The patterns that are taken.
     pub(super) rows: Vec<PatternRow>,
