@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Decorator, Expr, ExprCall, Stmt, StmtAssert, StmtFunctionDef};
+use ruff_python_ast::{CmpOp, Decorator, Expr, ExprCall, Stmt, StmtAssert, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::donors::Donors;
@@ -341,15 +341,49 @@ impl<'a> Finder<'a> {
         let says = format!("not this, {}", self.number(at, "negated"));
         let raises = format!("if ({test}): raise AssertionError('{says}')");
         self.add(VariantKind::NegatedAssert, at, vec![(assert.range(), raises)], Some(says));
-        let Expr::Compare(compare) = &*assert.test else { return };
-        for side in std::iter::once(&*compare.left).chain(&compare.comparators).filter(|one| is_literal(one))
-        {
+        let asks = |test: String, says: &str| format!("if not ({test}): raise AssertionError('{says}')");
+        let Expr::Compare(compare) = &*assert.test else {
+            let number = self.number(at, "unequal");
+            let says = format!("not this, {number}");
+            let raises = asks(format!("({test}) == 'other {number}'"), &says);
+            self.add(VariantKind::OtherExpected, at, vec![(assert.range(), raises)], Some(says));
+            return;
+        };
+        let sides: Vec<&Expr> = std::iter::once(&*compare.left).chain(&compare.comparators).collect();
+        for side in sides.iter().filter(|one| is_literal(one)) {
             let Some(new) = changed(self.text(side.range()), side) else { continue };
-            let test = self.with(range, side.range(), new);
             let says = format!("not this, {}", self.number(side.start(), "other"));
-            let raises = format!("if not ({test}): raise AssertionError('{says}')");
+            let raises = asks(self.with(range, side.range(), new), &says);
             self.add(VariantKind::OtherExpected, at, vec![(assert.range(), raises)], Some(says));
         }
+        let several = match &*compare.ops {
+            [CmpOp::Eq] => 2,
+            [CmpOp::In] => 1,
+            _ => 0,
+        };
+        for (side, new) in self.unequal(&sides, several) {
+            let says = format!("not this, {}", self.number(side.start(), "unequal"));
+            let raises = asks(self.with(range, side, new), &says);
+            self.add(VariantKind::OtherExpected, at, vec![(assert.range(), raises)], Some(says));
+        }
+    }
+
+    /// The first of the sides of a comparison that has no constant which could be another one, each as a value that is equal to
+    /// nothing: only what is equal to everything is equal to that.
+    fn unequal(&self, sides: &[&Expr], several: usize) -> Vec<(TextRange, String)> {
+        let has_constant = |side: &&Expr| {
+            let mut literals = Vec::new();
+            literals_of(side, &mut literals);
+            is_literal(side) || is_written_out(side) && !literals.is_empty()
+        };
+        if sides.iter().any(has_constant) {
+            return Vec::new();
+        }
+        let unequal = |side: &&Expr| {
+            let range = side.range();
+            (range, format!("({}, {})", self.text(range), self.number(range.start(), "beside")))
+        };
+        sides.iter().take(several).map(unequal).collect()
     }
 
     fn call(&mut self, call: &'a ExprCall) {
@@ -374,6 +408,15 @@ impl<'a> Finder<'a> {
                 if let (Some(contrary), Expr::Attribute(attribute)) = (contrary, &*call.func) {
                     let changes = vec![(attribute.attr.range(), contrary.to_owned())];
                     self.add(VariantKind::NegatedAssert, call.start(), changes, None);
+                }
+                let sides: Vec<&Expr> = call.arguments.args.iter().take(2).collect();
+                let several = match name {
+                    "assertEqual" | "assertEquals" => 2,
+                    "assertIn" => 1,
+                    _ => 0,
+                };
+                for change in self.unequal(&sides, several) {
+                    self.add(VariantKind::OtherExpected, call.start(), vec![change], None);
                 }
                 Role::Expected
             }

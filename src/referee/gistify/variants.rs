@@ -31,7 +31,7 @@ use crate::score::{File, Modules};
 use crate::store::memo::Memo;
 
 /// Raised when the same original may get other variants.
-const SEARCH: &str = "search-2";
+const SEARCH: &str = "search-3";
 /// Variants of an instance.
 const MOST: usize = 8;
 /// Of each kind how many are kept where there are enough of every other one, and how many are tried at first.

@@ -41,6 +41,34 @@ fn an_assertion_asks_for_the_contrary() {
 }
 
 #[test]
+fn where_no_constant_is_compared_with_nothing_is_equal_to_what_is_asked_for() {
+    let asked = |lines: &str| {
+        let file = format!("def test_a():\n    {lines}\n");
+        let all = edited(&file, "test_a", VariantKind::OtherExpected);
+        // Numbers are the seed's.
+        let plain =
+            |line: String| line.chars().map(|one| if one.is_ascii_digit() { '0' } else { one }).collect();
+        all.into_iter().map(plain).map(|line: String| line.replace("00000", "N")).collect::<Vec<_>>()
+    };
+    let raises = |test: &str| format!("if not ({test}): raise AssertionError('not this, N')");
+    assert_eq!(
+        asked("assert f(x) == len(x)"),
+        [raises("(f(x), N) == len(x)"), raises("f(x) == (len(x), N)")]
+    );
+    assert_eq!(asked("assert f(x) == []"), [raises("(f(x), N) == []"), raises("f(x) == ([], N)")]);
+    assert_eq!(asked("assert f(x) in g(x)"), [raises("(f(x), N) in g(x)")]);
+    assert_eq!(asked("assert f(x)"), [raises("(f(x)) == 'other N'")]);
+    assert_eq!(asked("assert f(x) < g(x)"), [] as [&str; 0]);
+    assert_eq!(
+        asked("self.assertEqual(f(x), g(x))"),
+        ["self.assertEqual((f(x), N), g(x))", "self.assertEqual(f(x), (g(x), N))"]
+    );
+    assert_eq!(asked("self.assertTrue(f(x))"), [] as [&str; 0]);
+    let constant = asked("assert f(x) == [b'a']");
+    assert!(!constant.is_empty() && !constant.iter().any(|line| line.contains("N)")), "{constant:?}");
+}
+
+#[test]
 fn other_values_are_asked_for_and_given() {
     let lines = edited(PLAIN, "test_a", VariantKind::OtherExpected);
     assert!(has(&lines, "assert box.get('x') == 4, 'why'"), "{lines:?}");
@@ -76,7 +104,7 @@ fn parameters_are_others_and_their_names_are_not() {
         lines.len()
     };
     let asked = has(VariantKind::OtherExpected, &["('ab', 3)", "pytest.param('', 1, id='none')"]);
-    assert_eq!(asked, 2, "`size` is only compared with");
+    assert_eq!(asked, 2 + 2, "`size` is only compared with, and two are equal to nothing");
     has(VariantKind::OtherInput, &["('abq', 2)", "pytest.param('q', 0, id='none')"]);
     assert!(of(file, "test_a").iter().all(|one| one.source.starts_with("@mark('a')\n")));
 }
