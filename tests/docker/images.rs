@@ -92,6 +92,7 @@ fn contract(bench: &Bench) {
 
 /// An export's judge says in the image what it pays.
 fn pays_only_solutions(bench: &Bench) {
+    bench.run(&["witness", "output/trees/1", "--containers"]).with_code(0);
     let export = |more: &[&str]| {
         let words =
             ["export", "output/trees/1", "--to", "harbor", "--output", "exported", "--format", "json"];
