@@ -47,6 +47,8 @@ EVERYBODYS = frozenset(dir(builtins))
 RAISED = ["NameError", "AttributeError", "TypeError", "AssertionError", "KeyError", "ImportError"]
 
 
+# What of a project's metadata may be asked for.
+KEPT = ("Metadata-Version: ", "Name: ", "Version: ")
 # Beside the script that runs: the names of the modules that were taken out of the tree.
 HIDDEN = "hidden.json"
 
@@ -593,16 +595,19 @@ def keep_versions(tree):
     """Of what an old setuptools keeps in the tree about a project: its name and version stay, which can be asked for; entry points,
     which pytest would follow, go."""
     for folder, folders, names in os.walk(tree):
-        about = [name for name in [*folders, *names] if name.endswith(".egg-info")]
-        folders[:] = [name for name in folders if name not in about and name != ".git"]
-        for place in (Path(folder, name) for name in about):
+        found = [name for name in [*folders, *names] if name.endswith(".egg-info")]
+        folders[:] = [name for name in folders if name not in found and name != ".git"]
+        for place in (Path(folder, name) for name in found):
             is_folder = place.is_dir() and not place.is_symlink()
-            for one in place.iterdir() if is_folder else [place]:
+            for one in list(place.iterdir()) if is_folder else [place]:
+                about = b""
                 if one.name == "PKG-INFO" and not one.is_symlink() and one.is_file():
-                    lines = one.read_bytes()[:LARGEST_ANSWER].decode(errors="replace").split("\n")
-                    one.write_text("".join(line + "\n" for line in lines if line.startswith(("Metadata-Version: ", "Name: ", "Version: "))))
-                else:
-                    remove(one)
+                    with one.open("rb") as file:
+                        about = file.read(LARGEST_ANSWER)
+                remove(one)
+                kept = [line for line in about.decode(errors="replace").split("\n") if line.startswith(KEPT)]
+                if kept:
+                    one.write_text("\n".join(kept) + "\n")
 
 
 def lay(tree, before, folder):
