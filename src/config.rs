@@ -48,6 +48,7 @@ pub struct Config {
     pub dataset: Dataset,
     pub screen: Screen,
     pub witness: Witness,
+    pub mutation: Mutation,
     /// What is asked of targets, in the family of that name.
     pub recube: Bounds,
     /// What is asked of pairs of commits, in the family of that name.
@@ -122,6 +123,15 @@ pub struct Witness {
     pub make: bool,
     /// Whether only instances that have one are published.
     pub required: bool,
+}
+
+/// `[mutation]`: how strong the tests of the published instances are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Mutation {
+    /// Mutants of the code that an instance runs, at most; 0 makes none.
+    pub mutants: u32,
+    /// Share of them that its cases notice: instances with less, or that cannot be measured, are not published.
+    pub min_score: f64,
 }
 
 /// `[docker]`: what repositories with `backend = "docker"` run in.

@@ -28,6 +28,7 @@ pub mod rule;
 pub mod shard;
 pub mod source;
 pub mod spent;
+pub mod strength;
 pub mod task;
 pub mod trace;
 pub mod variant;

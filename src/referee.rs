@@ -11,4 +11,5 @@ pub(crate) mod recube;
 mod run;
 pub(crate) mod scored;
 pub(crate) mod submissions;
+pub(crate) mod texts;
 pub(crate) mod write;

@@ -6,6 +6,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod modules;
+pub(crate) mod mutants;
 pub(crate) mod paired;
 pub(crate) mod statistics;
 pub(crate) mod text;

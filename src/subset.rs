@@ -48,6 +48,9 @@ pub enum Measure {
     ImportFiles,
     Attempts,
     FlakeBound,
+    Mutants,
+    MutationScore,
+    NeededStatements,
     TargetLines,
     TargetStatements,
     MaskedFunctions,
@@ -72,7 +75,7 @@ pub enum Measure {
 
 impl Measure {
     /// Every measurement with its name.
-    pub const ALL: [(Measure, &'static str); 31] = [
+    pub const ALL: [(Measure, &'static str); 34] = [
         (Measure::NCases, "n_cases"),
         (Measure::TraceLength, "trace_length"),
         (Measure::TraceLengthPackage, "trace_length_package"),
@@ -84,6 +87,9 @@ impl Measure {
         (Measure::ImportFiles, "import_files"),
         (Measure::Attempts, "attempts"),
         (Measure::FlakeBound, "flake_bound"),
+        (Measure::Mutants, "mutants"),
+        (Measure::MutationScore, "mutation_score"),
+        (Measure::NeededStatements, "needed_statements"),
         (Measure::TargetLines, "target_lines"),
         (Measure::TargetStatements, "target_statements"),
         (Measure::MaskedFunctions, "masked_functions"),
@@ -117,7 +123,10 @@ impl Measure {
             | Measure::UniqueFunctions
             | Measure::ExecutedLines
             | Measure::ImportCalls
-            | Measure::ImportFiles => family.unit() == Unit::Group,
+            | Measure::ImportFiles
+            | Measure::Mutants
+            | Measure::NeededStatements => family.unit() == Unit::Group,
+            Measure::MutationScore => family.unit() != Unit::Pair,
             Measure::TargetLines
             | Measure::TargetStatements
             | Measure::MaskedFunctions
@@ -191,6 +200,9 @@ impl Member for Instance {
             Measure::ImportFiles => self.import_files.len() as f64,
             Measure::Attempts => f64::from(self.attempts),
             Measure::FlakeBound => self.flake_bound,
+            Measure::Mutants => f64::from(self.strength.mutants?),
+            Measure::MutationScore => self.strength.mutation_score?,
+            Measure::NeededStatements => self.strength.needed_statements?,
             Measure::TargetLines
             | Measure::TargetStatements
             | Measure::MaskedFunctions

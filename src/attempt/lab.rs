@@ -19,6 +19,7 @@ use crate::runner::Setting;
 use crate::runner::protocol::{Manner, TraceMode};
 
 /// A built tree and where its tests run.
+#[derive(Clone)]
 pub struct Lab {
     pub backend: Arc<dyn Backend>,
     pub built: Built,

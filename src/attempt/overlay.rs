@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::lab::Lab;
 use crate::beneath::{Folder, Kind};
@@ -42,15 +41,9 @@ impl Lab {
         let key = hash_parts(&[VERSION, &self.built.key, &patch.sha256(), &format!("{history:?}")]);
         let tree = made(cache, &key, (&self.built.tree, patch, history))?;
         Ok(Lab {
-            backend: Arc::clone(&self.backend),
             built: Built { key, tree: tree.clone(), ..self.built.clone() },
             setting: Setting { tree, ..self.setting.clone() },
-            capabilities: self.capabilities.clone(),
-            folder: self.folder.clone(),
-            options: self.options.clone(),
-            timeouts: self.timeouts,
-            admission: Arc::clone(&self.admission),
-            compare: self.compare,
+            ..self.clone()
         })
     }
 }

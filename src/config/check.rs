@@ -19,8 +19,8 @@ pub use url::is_host_and_port;
 use std::path::Path;
 use std::time::Duration;
 
-use super::raw::{Raw, RawLimits, RawScreen, RawTier, RawWitness};
-use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds, Witness};
+use super::raw::{Raw, RawLimits, RawMutation, RawScreen, RawTier, RawWitness};
+use super::{Config, Dataset, Limits, MINIMAL, Mutation, Resolve, Screen, TierBounds, Witness};
 use crate::document::section::Field;
 use crate::document::{Problems, units};
 use crate::record::family::{Family, Unit};
@@ -62,6 +62,7 @@ pub(super) fn config(
         recube: recube::bounds(&raw.recube, problems),
         codetaste: raw.codetaste.clone().into(),
         witness: witness(&raw.witness, problems),
+        mutation: mutation(&raw.mutation, problems),
         tier: tier(&raw.tier, problems),
         prompt: raw.prompt.clone().into(),
         limits: limits(&raw.limits, problems),
@@ -160,6 +161,15 @@ fn witness(raw: &RawWitness<'_>, problems: &mut Problems<'_>) -> Witness {
         problems.add(at, message, Some("add make = true to [witness]".to_owned()));
     }
     witness
+}
+
+fn mutation(raw: &RawMutation<'_>, problems: &mut Problems<'_>) -> Mutation {
+    let mutation = Mutation::from(raw.clone());
+    if let (Some(at), true, 0) = (raw.min_score.at, mutation.min_score > 0.0, mutation.mutants) {
+        let message = "min_score asks for mutants that are not made".to_owned();
+        problems.add(at, message, Some("leave `mutants = 0` out of [mutation]".to_owned()));
+    }
+    mutation
 }
 
 fn tier(raw: &RawTier<'_>, problems: &mut Problems<'_>) -> TierBounds {

@@ -26,6 +26,7 @@ pub fn to_public_json(config: &Config) -> Value {
             "compare": config.screen.compare,
         },
         "witness": config.witness,
+        "mutation": config.mutation,
         "tier": config.tier,
         "prompt": config.prompt,
         "limits": config.limits,

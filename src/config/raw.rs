@@ -10,7 +10,7 @@ use super::kind::{
     Choice, Choices, Count, Cpus, Date, Flag, Formed, Globs, Kind, Number, Pairs, Part, Size, Span, Status,
     Text, TextOrTexts, Texts, Whole,
 };
-use super::{EntriesMode, Screen, Witness};
+use super::{EntriesMode, Mutation, Screen, Witness};
 use crate::document::Problems;
 use crate::document::section::{Field, Located, Section};
 use crate::record::codetaste::Settings;
@@ -224,6 +224,16 @@ section! {
         make: Flag = false,
         /// Publish only instances that have one.
         required: Flag = false,
+    }
+}
+
+section! {
+    /// How strong the tests of what is published are.
+    RawMutation => Mutation {
+        /// Small changes of the code that an instance runs, to see which its test notices, at most so many; 0 makes none.
+        mutants: Count(0) = 10,
+        /// Publish only instances whose test notices at least this share of them.
+        min_score: Part("share", 1) = 0.0,
     }
 }
 
@@ -486,11 +496,12 @@ section! {
 }
 
 /// Sections, as written in the file, with their keys and schemas.
-type Sections = [(&'static str, &'static str, fn() -> Vec<&'static str>, fn() -> Value); 12];
+type Sections = [(&'static str, &'static str, fn() -> Vec<&'static str>, fn() -> Value); 13];
 pub(super) const SECTIONS: Sections = [
     ("dataset", "[dataset]", RawDataset::names, RawDataset::schema),
     ("screen", "[screen]", RawScreen::names, RawScreen::schema),
     ("witness", "[witness]", RawWitness::names, RawWitness::schema),
+    ("mutation", "[mutation]", RawMutation::names, RawMutation::schema),
     ("recube", "[recube]", RawRecube::names, RawRecube::schema),
     ("codetaste", "[codetaste]", RawCodetaste::names, RawCodetaste::schema),
     ("tier", "[tier]", RawTier::names, RawTier::schema),
@@ -507,6 +518,7 @@ pub(super) struct Raw<'a> {
     pub dataset: RawDataset<'a>,
     pub screen: RawScreen<'a>,
     pub witness: RawWitness<'a>,
+    pub mutation: RawMutation<'a>,
     pub recube: RawRecube<'a>,
     pub codetaste: RawCodetaste<'a>,
     pub tier: RawTier<'a>,
@@ -518,6 +530,7 @@ pub(super) struct Raw<'a> {
     pub subsets: Vec<NamedSubset<'a>>,
     /// Where these sections start; none when they are missing.
     pub dataset_at: Option<usize>,
+    pub mutation_at: Option<usize>,
     pub recube_at: Option<usize>,
     pub codetaste_at: Option<usize>,
     /// Whether `dataset` exists, in whatever form.
@@ -538,6 +551,7 @@ pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> R
     let root = Section::root(table);
     refuse_unknown(&root, "", &SECTIONS.map(|(key, ..)| key), problems);
     let (dataset_at, dataset) = one(&root, "dataset", problems);
+    let (mutation_at, mutation) = one(&root, "mutation", problems);
     let (recube_at, recube) = one(&root, "recube", problems);
     let (codetaste_at, codetaste) = one(&root, "codetaste", problems);
     let subsets = root.named_sections("subset", problems);
@@ -545,6 +559,7 @@ pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> R
         dataset,
         screen: one(&root, "screen", problems).1,
         witness: one(&root, "witness", problems).1,
+        mutation,
         recube,
         codetaste,
         tier: one(&root, "tier", problems).1,
@@ -555,6 +570,7 @@ pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> R
         pairs: list(Some(&root), "pair", problems),
         subsets: subsets.into_iter().map(|(name, section)| subset(name, &section, problems)).collect(),
         dataset_at,
+        mutation_at,
         recube_at,
         codetaste_at,
         has_dataset: root.has("dataset"),

@@ -118,9 +118,9 @@ mod tests {
         for (family, sections, end, least) in [
             (
                 "gistify",
-                &["dataset", "screen", "witness", "tier", "prompt", "limits", "docker"][..],
+                &["dataset", "screen", "witness", "mutation", "tier", "prompt", "limits", "docker"][..],
                 repo,
-                24,
+                26,
             ),
             ("recube", &["recube"], repo, 12),
             ("codetaste", &["codetaste"], &pair, 10),

@@ -19,6 +19,7 @@ use crate::record::instance::{Contribution, Expected, Head, Instance, TestSource
 use crate::record::outcome::{CaseResult, Outcome};
 use crate::record::prompt::PromptSettings;
 use crate::record::source::Origin;
+use crate::record::strength::Strength;
 use crate::record::trace::{SecondTrace, Traced};
 use crate::record::variant::Variant;
 use crate::record::witness::{Witness, WitnessColumns};
@@ -35,6 +36,7 @@ pub struct Repository<'a> {
     tests: &'a BTreeMap<InstanceId, TestSource>,
     published: &'a BTreeSet<InstanceId>,
     pub witnesses: &'a BTreeMap<InstanceId, Witness>,
+    strengths: &'a BTreeMap<InstanceId, Strength>,
     pub variants: &'a BTreeMap<InstanceId, Vec<Variant>>,
     pub sums: Sums,
 }
@@ -179,7 +181,12 @@ impl Repository<'_> {
     /// The instance of a published group.
     fn instance(&self, group: &GroupEvidence) -> Result<Instance> {
         let witness = self.witnesses.get(&group.instance_id).map(|witness| witness.columns.clone());
-        Ok(Instance { witness: witness.unwrap_or_default(), ..instance(self, group)? })
+        let strength = self.strengths.get(&group.instance_id).cloned();
+        Ok(Instance {
+            witness: witness.unwrap_or_default(),
+            strength: strength.unwrap_or_default(),
+            ..instance(self, group)?
+        })
     }
 }
 
@@ -207,6 +214,7 @@ fn repository(contribution: &Contribution) -> Repository<'_> {
         record,
         tests: &contribution.tests,
         witnesses: &contribution.witnesses,
+        strengths: &contribution.strengths,
         variants: &contribution.variants,
         published: &contribution.published,
         sums: Sums { counts, ..Sums::default() },
@@ -294,6 +302,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         watched_files: None,
         origin: None,
         witness: WitnessColumns::default(),
+        strength: Strength::default(),
     };
     if let Some(entry) = &group.group.entry {
         of_entry(&mut instance, entry);

@@ -92,6 +92,16 @@ pub const INSTANCES: &[Entry] = &[
     ("witness_files", "files of the tree that its lines come from"),
     ("witness_line_execution", "its line execution, from 0 to 1"),
     ("witness_line_existence", "its line existence, from 0 to 1"),
+    (
+        "mutants",
+        "small changes of the code that it runs that were tried (docs/difficulty.md); null where that was not measured, as of commands",
+    ),
+    ("mutation_score", "share of them after which a case does not pass, from 0 to 1"),
+    (
+        "needed_statements",
+        "of the statements that were taken away, the share without which a case does not pass, from 0 to 1",
+    ),
+    ("surviving_mutants", "those after which all cases pass: file, line and change"),
 ];
 
 /// Columns of `groups`.

@@ -123,6 +123,7 @@ impl Member for RecubeInstance {
             Measure::NCases => self.n_cases,
             Measure::Attempts => self.attempts.into(),
             Measure::FlakeBound => return Some(self.flake_bound),
+            Measure::MutationScore => return self.mutation_score,
             Measure::TargetLines => self.target_lines,
             Measure::TargetStatements => self.target_statements,
             Measure::MaskedFunctions => self.masked_functions,
@@ -142,6 +143,8 @@ impl Member for RecubeInstance {
             | Measure::ExecutedLines
             | Measure::ImportCalls
             | Measure::ImportFiles
+            | Measure::Mutants
+            | Measure::NeededStatements
             | Measure::FilesChanged
             | Measure::FilesMoved
             | Measure::LinesAdded

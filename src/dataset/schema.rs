@@ -227,6 +227,10 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         number("witness_files", |row| row.witness.witness_files),
         real("witness_line_execution", |row| row.witness.witness_line_execution),
         real("witness_line_existence", |row| row.witness.witness_line_existence),
+        number("mutants", |row| row.strength.mutants.map(u64::from)),
+        real("mutation_score", |row| row.strength.mutation_score),
+        real("needed_statements", |row| row.strength.needed_statements),
+        texts("surviving_mutants", |row| row.strength.surviving_mutants.as_deref().map(borrowed)),
     ]
 }
 

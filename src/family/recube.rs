@@ -8,7 +8,6 @@ pub mod graph;
 pub mod kinds;
 pub mod leaks;
 pub mod mask;
-pub mod mutants;
 pub mod pack;
 pub mod prompts;
 pub mod published;

@@ -25,16 +25,19 @@ use crate::record::evidence::{CollectionFacts, GroupEvidence, OnTrial, Repositor
 use crate::record::family::{Family, Unit};
 use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, TestSource};
-use crate::record::outcome::{Attempt, CaseResult};
+use crate::record::outcome::{Attempt, CaseResult, Outcome};
 use crate::record::shard::Shard;
 use crate::record::source::Pinned;
-use crate::record::trace::Traced;
+use crate::record::strength::Strength;
+use crate::record::trace::{FunctionCalls, Traced, is_test_path, test_roots};
 use crate::record::verdict::Verdict;
 use crate::record::witness::Witness;
 use crate::referee::gistify::original::Original;
 use crate::referee::gistify::self_check::SelfChecks;
+use crate::referee::gistify::strength::{Mutations, Tested};
 use crate::referee::gistify::variants::{Count, Variants};
 use crate::referee::gistify::witness::kept;
+use crate::referee::texts::Runs;
 use crate::rules::{Applied, Subject as RuleSubject};
 use crate::screen::considered::Depth;
 use crate::screen::decide::ScreenPolicy;
@@ -177,7 +180,7 @@ impl<'a> Repository<'a> {
         if self.family().unit() == Unit::File {
             return self.stages_of_targets(&mut work, &all);
         }
-        let mut lacking = BTreeMap::new();
+        let mut unfit = Unfit::default();
         let contribution = loop {
             self.enter(Stage::Trace);
             self.trace_passing(&mut work, &all)?;
@@ -185,7 +188,7 @@ impl<'a> Repository<'a> {
                 return Ok(None);
             }
             self.enter(Stage::Select);
-            let choice = self.choose(&work, &lacking);
+            let choice = self.choose(&work, &unfit);
             if until == Stage::Select {
                 return Ok(None);
             }
@@ -196,14 +199,19 @@ impl<'a> Repository<'a> {
             work.screening.cold(&self.parity_groups(&work), 1)?;
             let contribution = self.contribution(&work, choice)?;
             let witnesses = self.witnesses(&prepared.lab, &contribution)?;
-            let before = lacking.len();
+            let strengths = self.strengths(&prepared, &contribution)?;
+            let before = unfit.len();
             if self.pipeline.config.witness.required {
                 let without = witnesses.iter().filter(|(_, witness)| !witness.columns.is_made());
-                lacking.extend(without.map(|(id, witness)| (id.clone(), witness.clone())));
+                unfit.without_witness.extend(without.map(|(id, witness)| (id.clone(), witness.clone())));
             }
-            if lacking.len() == before {
-                let witnesses: BTreeMap<_, _> = lacking.into_iter().chain(witnesses).collect();
-                break Contribution { witnesses, ..contribution }.without_dropped_variants();
+            let least = self.pipeline.config.mutation.min_score;
+            let score = |id: &InstanceId| strengths.get(id).and_then(|strength| strength.mutation_score);
+            let weak = contribution.published.iter().filter(|id| score(id).unwrap_or_default() < least);
+            unfit.weak.extend(weak.cloned());
+            if unfit.len() == before {
+                let witnesses: BTreeMap<_, _> = unfit.without_witness.into_iter().chain(witnesses).collect();
+                break Contribution { witnesses, strengths, ..contribution }.without_dropped_variants();
             }
         };
         if until == Stage::Confirm {
@@ -268,6 +276,51 @@ impl<'a> Repository<'a> {
         kept::of_repository(lab, cache, demand, &originals, |missing| {
             let stage = progress.stage(&title, missing);
             move || stage.step()
+        })
+    }
+
+    /// How strong the tests of what is published are, where the configuration asks for mutants.
+    fn strengths(
+        &self,
+        prepared: &Prepared,
+        contribution: &Contribution,
+    ) -> Result<BTreeMap<InstanceId, Strength>> {
+        let Pipeline { config, cache, progress, .. } = self.pipeline;
+        if config.mutation.mutants == 0 {
+            return Ok(BTreeMap::new());
+        }
+        let roots = test_roots(prepared.collected.groups.iter().map(|group| group.file.as_str()));
+        let mut published = Vec::new();
+        for group in contribution.evidence.groups.iter() {
+            let group = group?;
+            if contribution.published.contains(&group.instance_id) && group.group.entry.is_none() {
+                published.push(group);
+            }
+        }
+        let is_code = |function: &&FunctionCalls| {
+            let file = &function.file;
+            function.is_called() && file.ends_with(".py") && !is_test_path(file, &roots)
+        };
+        let tested = |group| {
+            let GroupEvidence { golden, group, traced, instance_id, .. }: &GroupEvidence = group;
+            let passing = golden.iter().filter(|case| case.outcome == Outcome::Passed);
+            let functions = traced.iter().flat_map(|traced| &traced.functions).filter(is_code);
+            let passing = passing.map(|case| case.case_id.clone()).collect();
+            Tested { id: instance_id, group, passing, functions: functions.collect() }
+        };
+        let tested: Vec<Tested<'_>> = published.iter().map(tested).collect();
+        let title = format!("{} mutants", self.repo.slug);
+        let stage = progress.stage(&title, 0);
+        let mutations = Mutations {
+            lab: &prepared.lab,
+            cache,
+            runs: &Runs::open(&prepared.journals.join("mutants"))?,
+            seed: config.dataset.seed,
+            most: config.mutation.mutants,
+        };
+        mutations.strength_of(&tested, &|count| match count {
+            Count::More(runs) => stage.more(runs),
+            Count::Done => stage.step(),
         })
     }
 
@@ -395,7 +448,7 @@ impl<'a> Repository<'a> {
     }
 
     /// The groups to be published, as far as is known now.
-    fn choose(&self, work: &Work<'_>, lacking: &BTreeMap<InstanceId, Witness>) -> Choice {
+    fn choose(&self, work: &Work<'_>, unfit: &Unfit) -> Choice {
         let Pipeline { config, .. } = self.pipeline;
         let first = self.ruled(work, work.screening.verdicts(Depth::First));
         let all = self.ruled(work, work.screening.verdicts(Depth::All));
@@ -418,7 +471,7 @@ impl<'a> Repository<'a> {
             .collect();
         sample::settle(candidates, config.dataset.per_repo, &config.tier, config.dataset.seed, |id| {
             let is_solvable = config.dataset.sample_unsolvable || work.is_solvable(id);
-            fit.contains(id) && is_solvable && !lacking.contains_key(id)
+            fit.contains(id) && is_solvable && !unfit.has(id)
         })
     }
 
@@ -625,10 +678,29 @@ impl<'a> Repository<'a> {
             published,
             tests,
             witnesses,
+            strengths: BTreeMap::new(),
             variants,
             recube: None,
             codetaste: None,
         })
+    }
+}
+
+/// Instances that are not published, whatever their groups are.
+#[derive(Default)]
+struct Unfit {
+    without_witness: BTreeMap<InstanceId, Witness>,
+    /// Those whose tests notice too little.
+    weak: BTreeSet<InstanceId>,
+}
+
+impl Unfit {
+    fn has(&self, id: &InstanceId) -> bool {
+        self.without_witness.contains_key(id) || self.weak.contains(id)
+    }
+
+    fn len(&self) -> usize {
+        self.without_witness.len() + self.weak.len()
     }
 }
 

@@ -12,6 +12,7 @@ use super::family::Family;
 use super::id::{InstanceId, Name, RepoSlug};
 use super::outcome::{CommandResult, Outcome};
 use super::recube::RecubeRecord;
+use super::strength::Strength;
 use super::trace::check_path;
 use super::variant::Variant;
 use super::witness::{Witness, WitnessColumns};
@@ -186,6 +187,8 @@ pub struct Instance {
     pub origin: Option<String>,
     #[serde(flatten)]
     pub witness: WitnessColumns,
+    #[serde(flatten)]
+    pub strength: Strength,
 }
 
 fn pytest() -> String {
@@ -297,6 +300,8 @@ pub struct Contribution {
     pub published: BTreeSet<InstanceId>,
     /// Where they were asked for; also of groups that are not published for want of one.
     pub witnesses: BTreeMap<InstanceId, Witness>,
+    /// Where it was measured; also of groups that are not published for want of it.
+    pub strengths: BTreeMap<InstanceId, Strength>,
     /// Edited texts of the tests of what is published; none of what is not published for want of one.
     pub variants: BTreeMap<InstanceId, Vec<Variant>>,
     /// The sources of their tests, where they were found.

@@ -11,6 +11,7 @@ mod on_variants;
 pub(crate) mod original;
 mod reading;
 pub(crate) mod self_check;
+pub(crate) mod strength;
 pub(crate) mod tables;
 pub(crate) mod variants;
 pub(crate) mod witness;

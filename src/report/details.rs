@@ -51,6 +51,10 @@ pub(super) fn details(tables: &Tables) -> Result<Value> {
         "witness_lines": table.if_there("witness_lines", Table::numbers)?,
         "witness_existence": rates("witness_line_existence")?,
         "witness_execution": rates("witness_line_execution")?,
+        "mutants": table.if_there("mutants", Table::numbers)?,
+        "mutation_score": rates("mutation_score")?,
+        "needed": rates("needed_statements")?,
+        "surviving": table.lists_if_there("surviving_mutants")?,
         "cases": cases(tables)?,
         "trace": traces(tables)?,
     }))

@@ -41,6 +41,7 @@ pub(super) struct View {
     instances: Vec<InstanceRow>,
     instances_total: usize,
     witnesses: Option<Witnesses>,
+    strength: Option<Strengths>,
     trust: Option<Trust>,
     parity_compared: usize,
     parity_differing: usize,
@@ -112,6 +113,17 @@ struct Witnesses {
     files: Option<Correlation>,
 }
 
+/// How much of what is changed in the code tests notice.
+#[derive(Debug, Serialize)]
+struct Strengths {
+    /// Instances where that is known.
+    measured: usize,
+    /// Instances of which fewer than half of the mutants are noticed.
+    weak: usize,
+    /// Of all mutants of all instances.
+    mean: f64,
+}
+
 /// Computes the view.
 pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
     let counts = &manifest.counts;
@@ -129,6 +141,7 @@ pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
         instances: instances(&tables.instances)?,
         instances_total: tables.instances.rows(),
         witnesses: witnesses(&tables.instances)?,
+        strength: strengths(&tables.instances)?,
         trust: trust(tables)?,
         parity_compared: parity.values().map(|one| one.compared).sum(),
         parity_differing: parity.values().map(|one| one.differing.len()).sum(),
@@ -304,6 +317,14 @@ fn witnesses(table: &Table) -> Result<Option<Witnesses>> {
         files: against("unique_files")?,
     };
     Ok((tried > 0).then_some(of))
+}
+
+/// None where mutants were never tried.
+fn strengths(table: &Table) -> Result<Option<Strengths>> {
+    let scores: Vec<f64> = table.if_there("mutation_score", Table::reals)?.into_iter().flatten().collect();
+    let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+    let weak = scores.iter().filter(|score| **score < 0.5).count();
+    Ok((!scores.is_empty()).then_some(Strengths { measured: scores.len(), weak, mean }))
 }
 
 /// A count with thin spaces between thousands, at which no line ends.

@@ -1,7 +1,7 @@
 //! Small questions to a syntax tree that several rooms ask. Statements nest at most as deep as [`super::text`] lets
 //! through.
 
-use ruff_python_ast::{ExceptHandler, Expr, ExprContext, Operator, Stmt};
+use ruff_python_ast::{ExceptHandler, Expr, ExprContext, Operator, Stmt, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextSize};
 
 /// Deepest sum of texts that is put together.
@@ -45,6 +45,33 @@ pub(crate) fn count(body: &[Stmt], most: usize) -> usize {
         }
     }
     count
+}
+
+/// Functions that are not inside another one, with their names (`Class.method`), in the order of the text.
+pub(crate) fn functions(body: &[Stmt]) -> Vec<(String, &StmtFunctionDef)> {
+    fn walk<'a>(body: &'a [Stmt], prefix: &str, found: &mut Vec<(String, &'a StmtFunctionDef)>) {
+        for statement in body {
+            match statement {
+                Stmt::FunctionDef(function) => found.push((format!("{prefix}{}", function.name), function)),
+                Stmt::ClassDef(class) => walk(&class.body, &format!("{prefix}{}.", class.name), found),
+                _ => bodies(statement).into_iter().for_each(|inner| walk(inner, prefix, found)),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(body, "", &mut found);
+    found
+}
+
+/// The docstring of a body: a text (no f-string, no bytes) as its first statement.
+pub(crate) fn docstring(body: &[Stmt]) -> Option<&str> {
+    let Some(Stmt::Expr(first)) = body.first() else { return None };
+    first.value.as_string_literal_expr().map(|text| text.value.to_str())
+}
+
+/// A body without its docstring.
+pub(crate) fn without_docstring(body: &[Stmt]) -> &[Stmt] {
+    &body[usize::from(docstring(body).is_some())..]
 }
 
 /// Whether a statement is nothing but a text: a docstring, or one that stands where none is looked for.

@@ -12,7 +12,8 @@ use crate::family::recube::mask::{Cut, mask};
 use crate::pipeline::prepare::Prepared;
 use crate::record::collected::Group;
 use crate::record::recube::InstanceCase;
-use crate::referee::recube::{Ground, Runs, Shown, TargetLab, group_of};
+use crate::referee::recube::{Ground, group_of};
+use crate::referee::texts::{Runs, Shown, TargetLab};
 use crate::store::Cache;
 
 /// Runs the instances of one repository so many times; `step` is called after each of them.

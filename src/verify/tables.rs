@@ -222,7 +222,7 @@ fn not_looked_at(found: &mut Compared) {
         "cases.parquet: lines, and the observations of groups that are not published",
         "attempts.parquet: outcomes, observations and durations",
         "traces.parquet: functions, lines and callers, but for what they come to",
-        "instances: data_files, test_defined_in, and what the witness columns say beside the file of a witness",
+        "instances: data_files, test_defined_in, mutants, needed_statements, surviving_mutants, and what the witness columns say beside the file of a witness",
         "instances and groups: flags, trace_length_total, child_calls, import_calls, import_files",
         "environments/: Dockerfiles, what was built with, and other files beside requirements.lock",
         "report.html: the page, which `gistmill report` makes anew",

@@ -143,8 +143,10 @@ impl Bench {
             format!("\n[[repo]]\nslug = \"trees/{name}\"\npath = \"trees/{name}\"\n")
         };
         let repositories: String = trees.iter().map(repository).collect();
+        // Mutants take time, and have tests of their own.
+        let mutation = if settings.contains("family =") { "" } else { "[mutation]\nmutants = 0\n" };
         self.write_config(&format!(
-            "[dataset]\nname = \"trees\"\nversion = \"1\"\n{settings}\n{repositories}"
+            "[dataset]\nname = \"trees\"\nversion = \"1\"\n{settings}\n{mutation}{repositories}"
         ));
     }
 

@@ -23,6 +23,7 @@ mod score;
 mod secrets;
 mod serve;
 mod shapes;
+mod strength;
 mod variants;
 mod verdicts;
 mod versions;

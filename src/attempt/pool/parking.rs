@@ -1,5 +1,6 @@
 //! Runners that wait for the next text that is judged: who comes needs not start one.
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::queue::DirectoryKey;
@@ -63,6 +64,12 @@ impl Parking {
         let gone = (places.len() >= self.most).then(|| places.remove(0));
         places.push(parked);
         drop(places);
+        drop(gone);
+    }
+
+    /// Lets runners go that work in a tree.
+    pub fn leave(&self, tree: &Path) {
+        let gone: Vec<Parked> = self.places().extract_if(.., |one| one.kind.setting.tree == tree).collect();
         drop(gone);
     }
 

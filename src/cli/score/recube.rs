@@ -27,8 +27,9 @@ use crate::referee::recube::judge::{Instance, Judged};
 use crate::referee::recube::outputs;
 use crate::referee::recube::tables::{Report, Row, parts, write};
 use crate::referee::recube::trajectories::{self, Trajectories};
-use crate::referee::recube::{Ground, Runs, TargetLab, group_of, planted};
+use crate::referee::recube::{Ground, group_of, planted};
 use crate::referee::submissions::{RunOf, Submission};
+use crate::referee::texts::{Runs, TargetLab};
 use crate::store::{Cache, write_json};
 use crate::terminal;
 

@@ -15,9 +15,9 @@ use crate::error::{Error, Result};
 use crate::family::recube::score::Class;
 use crate::pipeline::prepare::Prepared;
 use crate::record::id::{hash_parts, sha256_hex};
-use crate::referee::recube::Runs;
 use crate::referee::recube::tables::{Row, evidence, line};
 use crate::referee::submissions::Submission;
+use crate::referee::texts::Runs;
 use crate::serve::{Judgement, Submitted};
 
 /// Judges texts in the places of masked files, until a stop is asked for.

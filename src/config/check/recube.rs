@@ -58,6 +58,13 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
         let message = format!("the family {name} has no witnesses: {solution}");
         problems.add(at, message, Some("leave [witness] out".to_owned()));
     }
+    if let Some(at) = raw.mutation_at {
+        let hint = match family {
+            Family::Recube => "`mutants` in [recube] does this",
+            _ => "leave [mutation] out",
+        };
+        problems.add(at, format!("[mutation] does not go with the family {name}"), Some(hint.to_owned()));
+    }
     if let (Family::Codetaste, Some(at)) = (family, raw.dataset.per_repo.at) {
         let message =
             "`per_repo` does not go with the family codetaste: every pair that passes is an instance";

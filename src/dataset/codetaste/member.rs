@@ -48,6 +48,9 @@ impl Member for CodetasteInstance {
             | Measure::ImportFiles
             | Measure::Attempts
             | Measure::FlakeBound
+            | Measure::Mutants
+            | Measure::MutationScore
+            | Measure::NeededStatements
             | Measure::TargetLines
             | Measure::TargetStatements
             | Measure::MaskedFunctions

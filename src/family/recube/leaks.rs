@@ -7,9 +7,10 @@ use ruff_python_ast::comparable::ComparableStmt;
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{Expr, Stmt};
 
-use super::mask::{functions, is_trivial, without_docstring};
+use super::mask::is_trivial;
 use super::surface::{absolute, joined, module_name};
 use crate::score::text::parse;
+use crate::score::tree::{functions, without_docstring};
 
 /// Shorter bodies are alike by chance.
 const LEAST_STATEMENTS: usize = 3;

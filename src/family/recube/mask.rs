@@ -14,7 +14,7 @@ use ruff_text_size::{Ranged, TextRange, TextSize};
 use super::docstring::{DocstringKind, docstring_kind};
 use crate::python_source::encoding::{declared_encoding, name};
 use crate::score::text::{Parsed, Unreadable, parse, text_of};
-use crate::score::tree;
+use crate::score::tree::{self, docstring, functions, without_docstring};
 
 /// Larger files are not read: no person wrote them.
 pub use crate::score::LONGEST;
@@ -192,32 +192,6 @@ fn describe(parsed: Parsed<'_>, name: &str, function: &StmtFunctionDef) -> Funct
         docstring: docstring_kind(docstring(&function.body)),
         statements: tree::count(body, usize::MAX) as u32,
     }
-}
-
-/// Functions that are not inside another one, with their names (`Class.method`), in the order of the text.
-pub(super) fn functions(body: &[Stmt]) -> Vec<(String, &StmtFunctionDef)> {
-    fn walk<'a>(body: &'a [Stmt], prefix: &str, found: &mut Vec<(String, &'a StmtFunctionDef)>) {
-        for statement in body {
-            match statement {
-                Stmt::FunctionDef(function) => found.push((format!("{prefix}{}", function.name), function)),
-                Stmt::ClassDef(class) => walk(&class.body, &format!("{prefix}{}.", class.name), found),
-                _ => tree::bodies(statement).into_iter().for_each(|inner| walk(inner, prefix, found)),
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(body, "", &mut found);
-    found
-}
-
-/// The docstring of a body: a text (no f-string, no bytes) as its first statement.
-fn docstring(body: &[Stmt]) -> Option<&str> {
-    let Some(Stmt::Expr(first)) = body.first() else { return None };
-    first.value.as_string_literal_expr().map(|text| text.value.to_str())
-}
-
-pub(super) fn without_docstring(body: &[Stmt]) -> &[Stmt] {
-    &body[usize::from(docstring(body).is_some())..]
 }
 
 /// Whether a body, its docstring aside, says nothing: `...`, `pass`, `raise NotImplementedError`.

@@ -27,7 +27,7 @@ use crate::record::recube::Kind as TestKind;
 use crate::record::recube::{PublishedTarget, RecubeRecord, TargetCause, TargetRow, WHOLE_TREE};
 use crate::record::trace::{self, Traced, is_test_path, test_roots};
 use crate::referee::recube::gates::{Candidate, Gated, Refused};
-use crate::referee::recube::{Runs, TargetLab, byte_code_of};
+use crate::referee::texts::{Runs, TargetLab, byte_code_of};
 use crate::screen::considered::Depth;
 use crate::text::count;
 use context::Context;

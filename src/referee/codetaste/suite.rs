@@ -19,7 +19,7 @@ use crate::record::id::hash_parts;
 use crate::record::outcome::{Attempt, Exit, Outcome};
 use crate::record::patch::Patch;
 use crate::record::verdict::Cause;
-use crate::referee::recube::byte_code_of;
+use crate::referee::texts::byte_code_of;
 use crate::store::memo::Memo;
 use crate::store::{Cache, discard};
 

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Runs, Shown, TargetLab};
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{JudgingGroup, Target};
 use crate::family::recube::mask::{Cut, Function, mask};
-use crate::family::recube::mutants::mutants;
 use crate::record::collected::Group;
 use crate::record::recube::{Bounds, InstanceCase, TargetCause};
+use crate::referee::texts::{Runs, Shown, TargetLab};
+use crate::score::mutants::{REMOVED, mutants};
 
 /// Groups that are tried first where they call the function whose body is masked.
 const TRIED_FIRST: usize = 2;
@@ -95,10 +95,13 @@ impl Candidate<'_> {
     ) -> Result<(u64, u64)> {
         let lines: BTreeSet<u32> = groups.iter().flat_map(|(judging, _)| &judging.lines).copied().collect();
         let most = self.bounds.mutants as usize;
-        let made = mutants(self.original, (self.seed, self.place.target), &lines, most);
+        let made = mutants(self.original, (self.seed, self.place.target), &lines);
+        let small = made.iter().filter(|one| one.operator != REMOVED);
+        let made: Vec<(String, u32)> =
+            small.filter_map(|one| Some((one.text(self.original)?, one.function))).take(most).collect();
         let mut noticed = 0;
-        for mutant in &made {
-            noticed += u64::from(self.notices(&mutant.text, mutant.line, (groups, cases), runs)?);
+        for (text, function) in &made {
+            noticed += u64::from(self.notices(text, *function, (groups, cases), runs)?);
         }
         Ok((noticed, made.len() as u64))
     }

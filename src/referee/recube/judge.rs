@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::{Runs, Shown, TargetLab};
 use crate::error::Result;
 use crate::family::gistify::Violation;
 use crate::family::recube::answer::patched;
@@ -13,6 +12,7 @@ use crate::record::collected::Group;
 use crate::record::outcome::Outcome;
 use crate::record::recube::InstanceCase;
 use crate::referee::submissions::Submission;
+use crate::referee::texts::{Runs, Shown, TargetLab};
 
 /// A judged submission.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,9 +23,19 @@ function factsOf(at) {
       + " in all code" + (details.stable[at] ? "" : " (traced attempts disagree)")],
     ["covers", plural(instances.files[at], "file") + ", " + plural(details.functions[at], "function") + ", " + (details.lines[at] === null ? "" : plural(details.lines[at], "line") + "; ")
       + plural(details.imports[at], "call") + " while importing"],
+    ["strength", strengthOf(at)],
     ["flags", instances.flags[at].join(", ")],
     ["attempts", [bound ? hinted(agree, bound) : agree, ...(group === null ? [] : stripped(group))]],
   ]);
+}
+function strengthOf(at) {
+  const { mutants, mutation_score: score, needed, surviving } = data("details");
+  if (mutants[at] === null || mutants[at] === undefined) return "";
+  const said = hinted("the test notices " + percent(score[at]) + " of " + plural(mutants[at], "mutant"), "Small changes of the code that it runs, one at a time; what it does not notice is a wrong solution that it accepts.");
+  const removed = needed[at] === null ? "" : "; it needs " + percent(needed[at]) + " of the statements that were taken away";
+  if (!surviving[at].length) return [said, removed];
+  const list = make("ul", { className: "plain" }, ...surviving[at].map((one) => make("li", {}, ...breakable(one))));
+  return [said, removed, make("details", {}, make("summary", {}, "Surviving mutants"), list)];
 }
 function outcomes(at) {
   const { list, more } = casesOf(at), counts = new Map();

@@ -22,6 +22,7 @@ use crate::record::id::{CommitSha, InstanceId, sha256_hex};
 use crate::record::instance::{Head, Instance};
 use crate::record::limits::TierBounds;
 use crate::record::outcome::Outcome;
+use crate::record::strength::Strength;
 use crate::record::witness::MADE;
 
 const FILE: &str = "instances";
@@ -55,6 +56,7 @@ pub(super) fn compare(
         expected.pass_to_pass = Vec::new();
         tests.find(found, &mut expected);
         witness(found, &folder, &mut expected)?;
+        strength(&mut expected);
         if is_own && let Some(prompt) = &manifest.prompt {
             expected.prompt =
                 expected.family.prompt(&template, &prompt.settings, &BTreeSet::new(), &expected)?;
@@ -225,6 +227,15 @@ fn witness(found: &mut Compared, folder: &Folder, one: &mut Instance) -> Result<
         }
     }
     Ok(())
+}
+
+/// The score follows from the mutants and those that survive.
+fn strength(one: &mut Instance) {
+    let Strength { mutants, surviving_mutants, mutation_score, .. } = &mut one.strength;
+    *mutation_score = mutants.zip(surviving_mutants.as_ref()).map(|(mutants, surviving)| {
+        let noticed = u64::from(mutants).saturating_sub(surviving.len() as u64);
+        noticed as f64 / f64::from(mutants)
+    });
 }
 
 /// The test files of the trees.

@@ -1,4 +1,4 @@
-//! Small mutants of a target: the original with one thing in it changed, to see what the cases notice.
+//! Mutants of a file: its text with one thing in it changed, to see what tests notice.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,42 +8,71 @@ use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{BoolOp, CmpOp, Expr, Number, Operator, Stmt, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
-use super::mask::{functions, without_docstring};
+use super::text::{Lines, parse};
+use super::tree::{functions, without_docstring};
 use crate::record::id::hash_parts;
-use crate::score::text::{Lines, parse};
 
-/// The original with one change.
+/// The operator that takes a whole statement away; all others change it a little.
+pub(crate) const REMOVED: &str = "statement";
+const CONDITION: &str = "condition";
+const RETURN: &str = "return";
+/// Characters that are shown of an operator or a number.
+const SHOWN: usize = 24;
+
+/// One change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mutant {
-    pub text: String,
+pub(crate) struct Mutant {
+    pub(crate) operator: &'static str,
+    /// The line where it is, 1-based.
+    pub(crate) at: u32,
     /// First line of the outermost function that it is in, decorators included, 1-based.
-    pub line: u32,
-}
-
-/// A change that can be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Change {
-    operator: &'static str,
+    pub(crate) function: u32,
+    /// Its place among all mutants of all files: a hash of the seed, the file and the change.
+    pub(crate) rank: String,
     cut: Range<usize>,
     put: String,
-    line: u32,
 }
 
-/// The first `most` mutants by a hash of the seed, the target and the change, among those at lines that the cases run. Where
-/// lines are not known, the first line of a function is one of `lines`.
-pub fn mutants(
-    original: &str,
-    (seed, target): (u64, &str),
-    lines: &BTreeSet<u32>,
-    most: usize,
-) -> Vec<Mutant> {
-    let mut changes = parse(original, |parsed| {
+impl Mutant {
+    /// The file with this change; none where that is not Python.
+    pub(crate) fn text(&self, original: &str) -> Option<String> {
+        let text = without_mark(original);
+        let text = [text.get(..self.cut.start)?, &self.put, text.get(self.cut.end..)?].concat();
+        parse(&text, |_| ()).ok()?;
+        Some(text)
+    }
+
+    /// The change in words, without code: `12 comparison == → !=`.
+    pub(crate) fn words(&self, original: &str) -> String {
+        let cut = without_mark(original).get(self.cut.clone()).unwrap_or_default();
+        let what = match self.operator {
+            REMOVED => " taken away".to_owned(),
+            CONDITION => " negated".to_owned(),
+            RETURN => format!(" {}", self.put),
+            _ => {
+                let cut: String = cut.split_whitespace().collect::<Vec<_>>().join(" ");
+                format!(" {} → {}", cut.chars().take(SHOWN).collect::<String>(), self.put)
+            }
+        };
+        format!("{} {}{what}", self.at, self.operator)
+    }
+}
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// All mutants of a file by their rank, among those at lines that ran; where lines are not known, the first line of a function
+/// is one of `lines`. Those at the start of the order are a sample.
+pub(crate) fn mutants(original: &str, (seed, file): (u64, &str), lines: &BTreeSet<u32>) -> Vec<Mutant> {
+    let mut all = parse(original, |parsed| {
         let mut found = Changes {
             text: parsed.text,
             tokens: parsed.tokens,
             lines: parsed.lines,
             ran: lines,
             line: 0,
+            ranked: (seed.to_string(), file),
             all: Vec::new(),
         };
         for (_, function) in functions(parsed.body) {
@@ -52,17 +81,8 @@ pub fn mutants(
         found.all
     })
     .unwrap_or_default();
-    let text = original.strip_prefix('\u{feff}').unwrap_or(original);
-    changes.sort_by_cached_key(|change| {
-        let [start, end] = [change.cut.start, change.cut.end].map(|at| at.to_string());
-        hash_parts(&[seed.to_string().as_str(), target, change.operator, &start, &end])
-    });
-    let made = changes.into_iter().filter_map(|change| {
-        let text = [text.get(..change.cut.start)?, &change.put, text.get(change.cut.end..)?].concat();
-        parse(&text, |_| ()).ok()?;
-        Some(Mutant { text, line: change.line })
-    });
-    made.take(most).collect()
+    all.sort_by(|one, other| one.rank.cmp(&other.rank));
+    all
 }
 
 /// Reads what can be changed in functions, docstrings aside.
@@ -71,8 +91,11 @@ struct Changes<'a> {
     tokens: &'a [Token],
     lines: &'a Lines,
     ran: &'a BTreeSet<u32>,
+    /// First line of the function that is read.
     line: u32,
-    all: Vec<Change>,
+    /// The seed and the file.
+    ranked: (String, &'a str),
+    all: Vec<Mutant>,
 }
 
 impl Changes<'_> {
@@ -85,7 +108,9 @@ impl Changes<'_> {
         let line = self.lines.line(cut.start());
         if self.ran.contains(&line) || self.ran.contains(&self.line) {
             let cut = cut.start().to_usize()..cut.end().to_usize();
-            self.all.push(Change { operator, cut, put: put.into(), line: self.line });
+            let [start, end] = [cut.start, cut.end].map(|at| at.to_string());
+            let rank = hash_parts(&[&*self.ranked.0, self.ranked.1, operator, &*start, &*end]);
+            self.all.push(Mutant { operator, at: line, function: self.line, rank, cut, put: put.into() });
         }
     }
 
@@ -113,7 +138,22 @@ impl Changes<'_> {
 
     fn negate(&mut self, test: &Expr) {
         let written = &self.text[test.range()];
-        self.add("condition", test.range(), format!("(not ({written}))"));
+        self.add(CONDITION, test.range(), format!("(not ({written}))"));
+    }
+}
+
+/// Whether a statement without parts of its own does something when it runs.
+fn says_something(statement: &Stmt) -> bool {
+    match statement {
+        Stmt::Expr(alone) => !alone.value.is_literal_expr(),
+        Stmt::AnnAssign(one) => one.value.is_some(),
+        Stmt::Assign(_)
+        | Stmt::AugAssign(_)
+        | Stmt::Delete(_)
+        | Stmt::Raise(_)
+        | Stmt::Return(_)
+        | Stmt::Assert(_) => true,
+        _ => false,
     }
 }
 
@@ -146,6 +186,9 @@ const COMPARISONS: [TokenKind; 9] = [
 
 impl<'a> Visitor<'a> for Changes<'_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
+        if says_something(statement) {
+            self.add(REMOVED, statement.range(), "pass");
+        }
         match statement {
             Stmt::If(branch) => {
                 let clauses = branch.elif_else_clauses.iter().filter_map(|clause| clause.test.as_ref());
@@ -154,7 +197,7 @@ impl<'a> Visitor<'a> for Changes<'_> {
             Stmt::While(each) => self.negate(&each.test),
             Stmt::Return(back) => {
                 if let Some(value) = back.value.as_deref().filter(|value| !value.is_none_literal_expr()) {
-                    self.add("return", value.range(), "None");
+                    self.add(RETURN, value.range(), "None");
                 }
             }
             Stmt::FunctionDef(function) => return self.visit_body(without_docstring(&function.body)),
@@ -201,8 +244,17 @@ impl<'a> Visitor<'a> for Changes<'_> {
 mod tests {
     use super::*;
 
-    fn all(text: &str, lines: &[u32], most: usize) -> Vec<Mutant> {
-        mutants(text, (7, "a.py"), &lines.iter().copied().collect(), most)
+    fn all(text: &str, lines: &[u32]) -> Vec<Mutant> {
+        mutants(text, (7, "a.py"), &lines.iter().copied().collect())
+    }
+
+    /// Small changes alone.
+    fn small(text: &str, lines: &[u32]) -> Vec<Mutant> {
+        all(text, lines).into_iter().filter(|one| one.operator != REMOVED).collect()
+    }
+
+    fn texts(mutants: &[Mutant], original: &str) -> BTreeSet<String> {
+        mutants.iter().map(|one| one.text(original).unwrap()).collect()
     }
 
     #[test]
@@ -222,31 +274,71 @@ mod tests {
             ("a * b", &[]),
         ] {
             let text = format!("def f():\n    'x == 1'\n    v = {line}\n");
-            let mut found: Vec<String> = all(&text, &[3], 99).into_iter().map(|one| one.text).collect();
-            let mut expected: Vec<String> = expected.iter().map(|one| text.replace(line, one)).collect();
-            found.sort();
-            expected.sort();
-            assert_eq!(found, expected, "{line}");
+            let expected: BTreeSet<String> = expected.iter().map(|one| text.replace(line, one)).collect();
+            assert_eq!(texts(&small(&text, &[3]), &text), expected, "{line}");
         }
         let text = "def f(a):\n    while a:\n        return a, b\n    return None\n    return\n";
-        let found: BTreeSet<String> = all(text, &[2, 3, 4, 5], 99).into_iter().map(|one| one.text).collect();
         let expected = [text.replace("while a", "while (not (a))"), text.replace("a, b", "None")];
-        assert_eq!(found, expected.into());
+        assert_eq!(texts(&small(text, &[2, 3, 4, 5]), text), expected.into());
     }
 
     #[test]
-    fn they_are_at_lines_that_ran_in_functions_and_chosen_by_the_seed() {
+    fn a_statement_that_says_something_is_taken_away() {
+        for (line, is_taken) in [
+            ("v: int = f(\n        1,\n    )", true),
+            ("v: int", false),
+            ("v += w", true),
+            ("f(w)", true),
+            ("'text'", false),
+            ("...", false),
+            ("pass", false),
+            ("del v", true),
+            ("raise E", true),
+            ("return", true),
+            ("assert v", true),
+            ("import w", false),
+            ("global v", false),
+        ] {
+            let text = format!("\u{feff}def f():\n    {line}\n    yield\n");
+            let found: Vec<Mutant> =
+                all(&text, &[2]).into_iter().filter(|one| one.operator == REMOVED).collect();
+            let expected: Vec<String> =
+                is_taken.then(|| "def f():\n    pass\n    yield\n".to_owned()).into_iter().collect();
+            assert_eq!(
+                found.iter().map(|one| one.text(&text).unwrap()).collect::<Vec<_>>(),
+                expected,
+                "{line}"
+            );
+        }
+        let text = "def f():\n    if v is  not w:\n        return 12\n";
+        let words: BTreeSet<String> = all(text, &[2, 3]).iter().map(|one| one.words(text)).collect();
+        let expected = [
+            "2 comparison is not → is",
+            "2 condition negated",
+            "3 integer 12 → 13",
+            "3 return None",
+            "3 statement taken away",
+        ];
+        assert_eq!(words, expected.map(str::to_owned).into());
+    }
+
+    #[test]
+    fn they_are_at_lines_that_ran_in_functions_and_ranked_by_the_seed() {
         let text = "X = 1\n\n\n@deco(2)\ndef f(a=3):\n    def g(b=4):\n        '5'\n        return 6\n    return 7\n\n\nclass C:\n    Y = 8\n";
-        assert_eq!(all(text, &[4], 99).len(), 4, "the first line of the function is as good as all of it");
-        let lines: Vec<u32> = all(text, &[8], 99).iter().map(|one| one.line).collect();
-        assert_eq!(lines, [4, 4]);
-        assert_eq!(all(text, &[1, 5, 6, 7, 13], 99), []);
+        assert_eq!(small(text, &[4]).len(), 4, "the first line of the function is as good as all of it");
+        let lines: Vec<(u32, u32)> = small(text, &[8]).iter().map(|one| (one.at, one.function)).collect();
+        assert_eq!(lines, [(8, 4), (8, 4)]);
+        assert_eq!(all(text, &[1, 5, 6, 7, 13]), []);
         let many = (0..40).map(|at| format!("    a = {at}\n")).collect::<Vec<_>>().concat();
-        let text = format!("\u{feff}def f():\n{many}");
+        let text = format!("def f():\n{many}");
         let lines: Vec<u32> = (2..42).collect();
-        let first = all(&text, &lines, 5);
-        assert_eq!((first.len(), &first), (5, &all(&text, &lines, 5)));
-        assert_ne!(first, mutants(&text, (8, "a.py"), &lines.iter().copied().collect(), 5));
-        assert_eq!(first, all(&text, &lines, 20)[..5]);
+        let found = all(&text, &lines);
+        assert_eq!(found.len(), 80);
+        assert!(found.is_sorted_by(|one, next| one.rank < next.rank));
+        let order = |all: &[Mutant]| all.iter().map(|one| (one.at, one.operator)).collect::<Vec<_>>();
+        let other = mutants(&text, (8, "a.py"), &lines.iter().copied().collect());
+        assert_ne!(order(&found), order(&other));
+        let fewer: Vec<Mutant> = found.iter().filter(|one| one.at < 12).cloned().collect();
+        assert_eq!(all(&text, &lines[..10]), fewer, "what ran elsewhere does not change the order");
     }
 }
