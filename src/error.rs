@@ -74,6 +74,9 @@ struct Inner {
 /// The result of everything fallible in gistmill.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What was found, or why there is nothing: a result like any other, where an [`Error`] ends what is being done.
+pub type OrWhy<T, W = String> = std::result::Result<T, W>;
+
 impl Error {
     /// A new error; `message` names the thing and the place.
     pub fn new(fault: Fault, message: impl Into<String>) -> Self {

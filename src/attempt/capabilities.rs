@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use crate::backend::{Backend, Job, Mount, clock, retry};
-use crate::error::{Error, Result};
+use crate::error::{Error, OrWhy, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::verdict::Dimension;
 use crate::store::Cache;
@@ -213,7 +213,7 @@ fn has_comma(locale: &str, folder: Option<&Path>) -> bool {
 }
 
 /// The folder with the clock's library, once it was seen to work; else why not.
-fn find_clock(cache: &Cache, backend: &dyn Backend) -> Result<Result<PathBuf, String>> {
+fn find_clock(cache: &Cache, backend: &dyn Backend) -> Result<OrWhy<PathBuf>> {
     let Some(library) = clock::library() else {
         return Ok(Err("there is no clock library for this kind of machine".to_owned()));
     };

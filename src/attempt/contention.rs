@@ -17,6 +17,9 @@ const FOR_EACH_CORE: usize = 2;
 const BUSY: u8 = b'b';
 const REST: u8 = b'r';
 
+/// Found also where an upgrade has put another file in its place meanwhile.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
 /// Busy processes; dropping it ends them.
 #[derive(Debug)]
 pub struct Contention {
@@ -31,11 +34,9 @@ pub struct Contention {
 /// When this program cannot be started again.
 pub fn start() -> Result<Contention> {
     let count = FOR_EACH_CORE * std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let program =
-        std::env::current_exe().map_err(|error| Error::from(error).at("cannot find this program"))?;
     let mut contention = Contention { processes: Vec::new(), busy: AtomicUsize::new(count) };
     for _ in 0..count {
-        let mut command = Command::new(&program);
+        let mut command = Command::new(THIS_PROGRAM);
         command.arg(COMMAND).env_clear().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // SAFETY: between fork and exec only one system call is made.
         unsafe {

@@ -14,7 +14,7 @@ use polars::prelude::*;
 use serde_json::Value;
 
 use crate::beneath::Folder;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, OrWhy, Result};
 use crate::interrupt;
 
 /// The way out when a table is not whole.
@@ -239,11 +239,7 @@ const LONGEST: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 60 });
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Rows of one row group, unpacked on a thread of its own, which is left behind where it does not come to its end.
-fn rows(
-    file: &File,
-    columns: Columns<'_>,
-    slice: (usize, usize),
-) -> Result<std::result::Result<DataFrame, String>> {
+fn rows(file: &File, columns: Columns<'_>, slice: (usize, usize)) -> Result<OrWhy<DataFrame>> {
     let read = || -> PolarsResult<ParquetReader<File>> {
         let mut reader = ParquetReader::new(file.try_clone()?);
         let all = reader.schema()?.iter_names().map(ToString::to_string).collect();

@@ -8,7 +8,7 @@ use git2::{Delta, Diff, FileMode, Oid, Repository, Tree};
 
 use super::measure::Difference;
 use crate::beneath::{Folder, Kind};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, OrWhy, Result};
 use crate::family::codetaste::diff::changed;
 use crate::record::codetaste::PatchShape;
 use crate::record::patch::Patch;
@@ -58,7 +58,7 @@ pub(crate) fn between(base: &Folder, golden: &Folder) -> Result<(Vec<u8>, PatchS
 ///
 /// # Errors
 /// What cannot be read of the tree.
-pub(crate) fn apply(base: &Folder, patch: &[u8]) -> Result<std::result::Result<Patch, String>> {
+pub(crate) fn apply(base: &Folder, patch: &[u8]) -> Result<OrWhy<Patch>> {
     if patch.trim_ascii().is_empty() {
         return Ok(Ok(Patch::default()));
     }
@@ -89,7 +89,7 @@ fn in_its_way(base: &Folder, path: &str) -> Result<Option<String>> {
     Ok(None)
 }
 
-fn applied(base: &Folder, patch: &[u8]) -> Result<std::result::Result<Patch, String>> {
+fn applied(base: &Folder, patch: &[u8]) -> Result<OrWhy<Patch>> {
     let diff = match Diff::from_buffer(patch) {
         Ok(diff) => diff,
         Err(error) => return Ok(Err(format!("it is not a patch of git's: {}", error.message()))),

@@ -17,7 +17,7 @@ use crate::collect;
 use crate::config::{self, BackendKind, EntriesMode, Repo};
 use crate::discovery;
 use crate::environment::{self, Wish};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, OrWhy, Result};
 use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
 use crate::record::family::Unit;
@@ -201,7 +201,7 @@ impl<'a> Preparation<'a> {
         host: &Host,
         known: &RefCell<Vec<AtFault>>,
         candidate: &environment::Candidate<'_>,
-    ) -> Result<Result<usize, String>> {
+    ) -> Result<OrWhy<usize>> {
         let backend = &*host.backend;
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(backend.places(), candidate.env);

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::beneath::Folder;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, OrWhy, Result};
 use crate::family::codetaste::SUBMISSION as REFACTORING;
 use crate::family::recube::SUBMISSION as RECUBE;
 use crate::family::recube::answer::code_of_answer;
@@ -192,11 +192,8 @@ fn with_name(run: RunOf, path: &Path, name: Option<&str>) -> Result<RunOf> {
 
 type Named = Vec<(String, Submission)>;
 
-/// What is read of a place that the author of a submission filled; the text says why it is not.
-type Readable<T> = std::result::Result<T, String>;
-
 /// A file of a submission, if it is there. What cannot be read is its author's, as long as it is not the machine's.
-fn given(folder: &Folder, place: &Path, most: u64) -> Result<Readable<Option<Vec<u8>>>> {
+fn given(folder: &Folder, place: &Path, most: u64) -> Result<OrWhy<Option<Vec<u8>>>> {
     match folder.read_if_there(place, most) {
         Ok(bytes) => Ok(Ok(bytes)),
         Err(error) if error.fault() == Fault::Repository => Ok(Err(error.to_string())),
@@ -204,7 +201,7 @@ fn given(folder: &Folder, place: &Path, most: u64) -> Result<Readable<Option<Vec
     }
 }
 
-fn json(folder: &Folder, place: &Path) -> Result<Readable<Value>> {
+fn json(folder: &Folder, place: &Path) -> Result<OrWhy<Value>> {
     let parse = |bytes: &[u8]| {
         serde_json::from_slice(bytes)
             .map_err(|error| format!("{} is not JSON: {error}", folder.path().join(place).display()))

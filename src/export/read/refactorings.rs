@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Wanted, environment, image_named, options};
 use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
 use crate::dataset::{Dataset, trees};
-use crate::error::{Error, Result};
+use crate::error::{Error, OrWhy, Result};
 use crate::export::masked::MaskedImages;
 use crate::export::{Collection, Environment};
 use crate::family::WORKDIR;
@@ -120,7 +120,7 @@ struct Refactoring<'a> {
 
 impl Refactoring<'_> {
     /// As a task, or why it cannot be one.
-    fn task(&self, told: Told) -> Result<std::result::Result<Task, String>> {
+    fn task(&self, told: Told) -> Result<OrWhy<Task>> {
         let (one, hidden) = (self.instance, self.hidden);
         let description = match told.track {
             Track::Instructed => hidden.description.as_deref(),

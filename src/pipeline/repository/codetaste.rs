@@ -10,7 +10,7 @@ use crate::attempt::lab::Lab;
 use crate::beneath::Folder;
 use crate::config::{Golden, Locked, Pair, Repo};
 use crate::environment::plan::lock::Lock;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, OrWhy, Result};
 use crate::family::sample::Choice;
 use crate::history;
 use crate::pipeline::prepare::{Preparation, Prepared};
@@ -29,7 +29,7 @@ use refactoring::Refactoring;
 use suites::Measured;
 
 /// What a pair comes to at a point of its way: a value, or why it is not an instance.
-type OrDropped<T> = std::result::Result<T, Dropped>;
+type OrDropped<T> = OrWhy<T, Dropped>;
 
 /// Longest lock that is read, in bytes.
 const LONGEST_LOCK: u64 = 64 << 20;

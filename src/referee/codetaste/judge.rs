@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::suite::{Purpose, SuiteLab, Suites, WholeRun};
 use crate::beneath::Folder;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, OrWhy, Result};
 use crate::family::codetaste::cheats::{self, Applied};
 use crate::family::codetaste::diff::{Changed, changed};
 use crate::family::codetaste::lines::Lines;
@@ -156,7 +156,7 @@ impl Judged {
 ///
 /// # Errors
 /// An interruption, a machine that lacks something, an input that is wrong, a bug.
-pub(crate) fn own_trouble<T>(made: Result<T>) -> Result<std::result::Result<T, String>> {
+pub(crate) fn own_trouble<T>(made: Result<T>) -> Result<OrWhy<T>> {
     match made {
         Ok(made) => Ok(Ok(made)),
         Err(error) if matches!(error.fault(), Fault::Repository | Fault::Harness) => {

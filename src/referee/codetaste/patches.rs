@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::beneath::{Entry, Folder, Kind};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, OrWhy, Result};
 use crate::family::codetaste::score::cost;
 use crate::family::codetaste::submission::{SubmissionPath, TRACKS, agent_folder};
 use crate::record::id::Name;
@@ -133,7 +133,7 @@ fn patch_of(folder: &Folder, place: &Path) -> Result<Submission> {
     }
 }
 
-fn json_of(folder: &Folder, place: &Path) -> Result<std::result::Result<Option<Value>, String>> {
+fn json_of(folder: &Folder, place: &Path) -> Result<OrWhy<Option<Value>>> {
     match folder.read_if_there(place, LARGEST_META) {
         Ok(None) => Ok(Ok(None)),
         Ok(Some(bytes)) => Ok(serde_json::from_slice(&bytes)

@@ -10,7 +10,7 @@ use super::ground::{Code, Ground};
 use super::judged::Judged;
 use super::original::{LARGEST_TEST, Original};
 use crate::beneath::Folder;
-use crate::error::{Error, Result};
+use crate::error::{Error, OrWhy, Result};
 use crate::family::gistify::{
     Against, Effect, Evaluated, Finding, NotInjected, Overlap, Scenery, TestName, Violation,
     counts_for_commands, findings, in_file, inject_inherited, strict_findings, test_overlap,
@@ -153,7 +153,7 @@ impl Referee<'_> {
         (original, defined): (File<'_>, &TestName),
         test: &TestName,
         judged: &mut Judged,
-    ) -> std::result::Result<std::result::Result<Evaluated, NotInjected>, Unreadable> {
+    ) -> std::result::Result<OrWhy<Evaluated, NotInjected>, Unreadable> {
         let Ground { code: Code { modules, sources }, corpus, .. } = self.ground;
         let root = self.lab.setting.places.root.to_string_lossy();
         let scenery = Scenery { modules, test, root: &root, hidden: sources };

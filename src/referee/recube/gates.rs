@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, OrWhy, Result};
 use crate::family::recube::candidates::{JudgingGroup, Target};
 use crate::family::recube::mask::{Cut, Function, mask};
 use crate::record::collected::Group;
@@ -44,7 +44,7 @@ impl Candidate<'_> {
     ///
     /// # Errors
     /// IO errors, an interruption; a mask that is not sound, which is a bug.
-    pub(crate) fn gate(&self, runs: &Runs) -> Result<std::result::Result<Gated, Refused>> {
+    pub(crate) fn gate(&self, runs: &Runs) -> Result<OrWhy<Gated, Refused>> {
         let all: Vec<Group> = self.chosen().map(|(_, group, _)| group.clone()).collect();
         let original = runs.shown(self.place, self.original, &all, 0)?;
         if let Some(case) = self.chosen().flat_map(|(.., cases)| cases).find(|case| !original.passes(case)) {

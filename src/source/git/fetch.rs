@@ -19,7 +19,7 @@ use super::super::location::{Location, Remote};
 use super::super::watch::{self, Patience, Watch};
 use super::memory;
 use crate::beneath::archive::LARGEST;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, OrWhy, Result};
 use crate::interrupt;
 use crate::redact::redact;
 use crate::store::Lock;
@@ -224,7 +224,7 @@ fn exchange(
     address: &str,
     (refspecs, depth): (&[String], i32),
     bounds: &Bounds,
-) -> Result<Result<(), git2::Error>, git2::Error> {
+) -> Result<OrWhy<(), git2::Error>, git2::Error> {
     let mut connected = repository.remote_anonymous(address)?;
     let asked = connected.url()?.to_owned();
     let callbacks = || callbacks(remote, &asked, bounds);
