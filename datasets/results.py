@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Results of built datasets as text, and the page that is made of them. Needs polars.
 
-    python datasets/results.py take output/paper/2026.11 --to datasets/paper    # after a build
+    python datasets/results.py take output/paper/2026.11 --to datasets/paper    # after a build; other repositories there stay
     python datasets/results.py page                                             # writes docs/results.md
     python datasets/results.py page --check                                     # ends with 1 where it is not what it should be
 
@@ -19,10 +19,13 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "results.md"
 GROUPS = [
     "slug", "commit", "group_id", "state", "cause", "trace_length", "unique_files", "attempts", "flake_bound",
-    "witness", "runs_1", "runs_3", "runs_10", "same_output",
+    "witness", "runs_1", "runs_3", "runs_10", "same_output", "variants", "mutants", "mutation_score", "needed_statements",
+    "evidence",
 ]
 REPOSITORIES = ["slug", "commit", "python", "groups", "kept", "published", "attempts", "seconds", "processor_seconds"]
 SHOWN_CAUSES = 5
+SHOWN_WEAK = 5
+SHOWN_EVIDENCE = 3
 
 
 def rows(table):
@@ -40,6 +43,32 @@ def plain_runs(attempts):
     return passed, len({attempt["observation"] for attempt in attempts[:10]}) <= 1
 
 
+def summary(evidence):
+    """The first line of why a group was dropped; "" for one that was kept."""
+    return (json.loads(evidence or "{}").get("summary") or "").partition("\n")[0]
+
+
+def decimals(value, digits):
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def merge(path, head, rows):
+    """Write a table with these rows in the place of all that it has of their repositories; its first column is the slug."""
+    known = read(path) if path.exists() else []
+    slugs = {row[0] for row in rows}
+    kept = [[row.get(name, "") for name in head] for row in known if row["slug"] not in slugs]
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(sorted([*kept, *rows], key=lambda row: (row[0], row[2])))
+
+
+def spent_on(slug, manifest):
+    """Seconds and processor seconds of the steps of one repository."""
+    own = [one for one in manifest["spent"] if one["step"].startswith(f"{slug} ") and not one.get("beside")]
+    return [round(sum(one[key] for one in own)) for key in ("seconds", "processor_seconds")]
+
+
 def take(directory, target, with_times):
     import polars
 
@@ -51,35 +80,38 @@ def take(directory, target, with_times):
         base.setdefault((attempt["slug"], attempt["group_id"]), []).append(attempt)
     published = {(row["slug"], row["group_id"]): row for row in rows(table["instances"])}
     target.mkdir(parents=True, exist_ok=True)
-    with open(target / "groups.csv", "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(GROUPS)
-        for group in sorted(rows(table["groups"]), key=lambda row: (row["slug"], row["group_id"])):
-            key = (group["slug"], group["group_id"])
-            instance = published.get(key, {})
-            passed, same = plain_runs(base.get(key, []))
-            state = "published" if group["published"] else "kept" if group["kept"] else "dropped"
-            bound = instance.get("flake_bound")
-            writer.writerow([
-                *key[:1], manifest["sources"][key[0]]["commit"], key[1], state, group["cause"] or "",
-                group["trace_length"], group["unique_files"], group["attempts"],
-                "" if bound is None else f"{bound:.4f}", instance.get("witness") or "",
-                *(int(passed[n]) for n in (1, 3, 10)), int(same),
-            ])
-    with open(target / "repositories.csv", "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(REPOSITORIES)
-        for slug, counts in sorted(manifest["counts"]["repositories"].items()):
-            spent = [one for one in manifest["spent"] if one["step"].startswith(f"{slug} ") and not one.get("beside")]
-            writer.writerow([
-                slug, manifest["sources"][slug]["commit"], manifest["environments"][slug]["python"],
-                counts["groups"], counts["kept"], counts["published"], counts["attempts"],
-                *(round(sum(one[key] for one in spent)) if with_times else "" for key in ("seconds", "processor_seconds")),
-            ])
-            lock = directory / manifest["environments"][slug]["directory"] / "requirements.lock"
-            (target / f"{slug.replace('/', '__')}.lock").write_text(lock.read_text())
+    groups, repositories = [], []
+    for group in rows(table["groups"]):
+        key = (group["slug"], group["group_id"])
+        instance = published.get(key, {})
+        passed, same = plain_runs(base.get(key, []))
+        state = "published" if group["published"] else "kept" if group["kept"] else "dropped"
+        groups.append([
+            key[0], manifest["sources"][key[0]]["commit"], key[1], state, group["cause"] or "",
+            group["trace_length"], group["unique_files"], group["attempts"], decimals(instance.get("flake_bound"), 4),
+            instance.get("witness") or "", *(int(passed[n]) for n in (1, 3, 10)), int(same),
+            *(instance.get(name) for name in ("variants", "mutants")),
+            *(decimals(instance.get(name), 3) for name in ("mutation_score", "needed_statements")),
+            "" if group["kept"] else summary(group["evidence"]),
+        ])
+    for slug, counts in manifest["counts"]["repositories"].items():
+        repositories.append([
+            slug, manifest["sources"][slug]["commit"], manifest["environments"][slug]["python"],
+            counts["groups"], counts["kept"], counts["published"], counts["attempts"],
+            *(spent_on(slug, manifest) if with_times else ["", ""]),
+        ])
+        lock = directory / manifest["environments"][slug]["directory"] / "requirements.lock"
+        (target / f"{slug.replace('/', '__')}.lock").write_text(lock.read_text())
+    merge(target / "groups.csv", GROUPS, groups)
+    merge(target / "repositories.csv", REPOSITORIES, repositories)
+    merge_top(target / "top.txt", directory, manifest["counts"]["repositories"])
+
+
+def merge_top(path, directory, slugs):
+    known = path.read_text().split() if path.exists() else []
+    own = tuple(f"{slug.replace('/', '__')}." for slug in slugs)
     top = [json.loads(line)["instance_id"] for line in (directory / "subsets" / "top.jsonl").open()]
-    (target / "top.txt").write_text("".join(f"{one}\n" for one in top))
+    path.write_text("".join(f"{one}\n" for one in [*(one for one in known if not one.startswith(own)), *top]))
 
 
 def read(path):
@@ -130,6 +162,44 @@ def witnesses(groups):
     return table(["witness", "instances", "share"], [[name, number, share(number, len(tried))] for name, number in lines])
 
 
+def evidence(groups):
+    """Groups that ten plain runs keep, one of each cause of a world at most, the first ones by their names."""
+    lines, causes = [], set()
+    for row in groups:
+        if row["runs_10"] == "1" and row["same_output"] == "1" and row["cause"].startswith("depends-on-") and row["cause"] not in causes:
+            causes.add(row["cause"])
+            lines.append([row["slug"], f"`{row['group_id']}`", row["cause"], row.get("evidence", "").replace("|", "\\|")])
+    return table(["repository", "group", "cause", "evidence"], lines[:SHOWN_EVIDENCE])
+
+
+def median(values):
+    values = sorted(values)
+    return values[(len(values) - 1) // 2] if values else None
+
+
+def strength(groups):
+    lines = []
+    for slug in sorted({row["slug"] for row in groups}):
+        own = [row for row in groups if row["slug"] == slug and row["state"] == "published"]
+        scores = [float(row["mutation_score"]) for row in own if row.get("mutation_score")]
+        needed = [float(row["needed_statements"]) for row in own if row.get("needed_statements")]
+        variants = [int(row["variants"]) for row in own if row.get("variants")]
+        if not scores:
+            continue
+        lines.append([
+            slug, len(own), median(variants), len(scores), f"{sum(scores) / len(scores):.2f}", f"{min(scores):.2f} to {max(scores):.2f}",
+            f"{sum(needed) / len(needed):.2f}" if needed else "–",
+        ])
+    head = ["repository", "published", "variants (median)", "measured", "mean mutation score", "from, to", "needed statements"]
+    return table(head, lines)
+
+
+def weakest(groups):
+    measured = sorted((row for row in groups if row.get("mutation_score")), key=lambda row: (float(row["mutation_score"]), row["group_id"]))
+    lines = [[row["slug"], f"`{row['group_id']}`", row["mutants"], row["mutation_score"]] for row in measured[:SHOWN_WEAK]]
+    return table(["repository", "group", "mutants", "mutation score"], lines)
+
+
 def costs(repositories):
     lines = []
     for row in (one for one in repositories if one["seconds"]):
@@ -146,7 +216,8 @@ def page():
         groups, repositories = read(folder / "groups.csv"), read(folder / "repositories.csv")
         made = {
             "funnel": funnel(groups), "repeats": repeats(groups), "beyond": beyond_runs(groups),
-            "witnesses": witnesses(groups), "costs": costs(repositories),
+            "witnesses": witnesses(groups), "costs": costs(repositories), "evidence": evidence(groups),
+            "strength": strength(groups), "weakest": weakest(groups),
         }
         for name, lines in made.items():
             text = text.replace(f"{{{{{folder.name}.{name}}}}}", "\n".join(lines))

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -158,7 +159,7 @@ pub struct JobLimits {
 }
 
 /// What is in force between a repository's code and the machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Isolation {
     /// `namespaces`; `docker` or `podman` for namespaces inside a container; which of them are missing.
     pub kind: String,

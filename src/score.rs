@@ -12,6 +12,7 @@ pub(crate) mod statistics;
 pub(crate) mod text;
 pub(crate) mod tree;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use compare::{ComparedCase, Comparison, Masks, RunDifference, compare};
@@ -30,7 +31,7 @@ pub struct File<'a> {
 }
 
 /// How many of how many.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     pub part: u32,
     pub whole: u32,

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::entry::PYTEST;
@@ -34,7 +35,7 @@ pub(crate) const TABLES: [&str; 10] = [
 ];
 
 /// A measurement of an instance that a subset can be cut by; its name is that of the column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     NCases,
@@ -228,7 +229,7 @@ impl Member for Instance {
 }
 
 /// Least and greatest value, both included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Range {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -244,7 +245,7 @@ impl Range {
 }
 
 /// A named selection; a condition that is left out lets everything pass.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Subset {
     pub name: Name,
     /// Only these repositories.

@@ -7,12 +7,13 @@ pub(crate) mod masked;
 pub(crate) mod pairs;
 pub(crate) mod tables;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::record::family::Family;
 
 /// What a verification found.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Verification {
     pub(crate) dataset: String,
     pub(crate) family: Family,
@@ -27,7 +28,7 @@ pub(crate) struct Verification {
 }
 
 /// One repository.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Repository {
     pub(crate) slug: String,
     /// Why its environment cannot be made as it was.

@@ -1,21 +1,31 @@
 //! `gistmill schema`: what editors check configurations and rule files with, and what readers of a dataset can rely on.
 
 use clap::builder::PossibleValuesParser;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
 
 use crate::config;
 use crate::dataset::json_schema::of_row;
+use crate::dataset::manifest::Manifest;
 use crate::error::{Error, Result};
-use crate::record::family::Family;
+use crate::record::family::{Family, Unit};
+use crate::referee::{codetaste, recube, write};
 use crate::rules;
 use crate::subset::TABLES;
 use crate::terminal;
+use crate::verify::Verification;
+
+/// Files that are one JSON object.
+const SINGLE: [&str; 3] = ["manifest", "summary", "verification"];
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArguments {
-    /// What it describes: `config` (repos.toml), `rules` (rule files), or a row of a table of a dataset
-    #[arg(value_parser = PossibleValuesParser::new(["config", "rules"].into_iter().chain(TABLES)))]
+    /// What it describes: `config` (repos.toml), `rules` (rule files), `manifest` (of a dataset), `summary` (of a run that was
+    /// scored), `verification` (what `verify` writes), or a row of a table of a dataset
+    #[arg(value_parser = PossibleValuesParser::new(["config", "rules"].into_iter().chain(SINGLE).chain(TABLES)))]
     kind: String,
-    /// The family of the dataset whose table it is
+    /// The family of the dataset whose table or summary it is
     #[arg(long, value_parser = PossibleValuesParser::new(Family::ALL.map(Family::as_str)), default_value = Family::Gistify.as_str())]
     family: String,
 }
@@ -26,10 +36,27 @@ pub(super) fn run(asked: &SchemaArguments) -> Result<u8> {
     let text = match asked.kind.as_str() {
         "config" => format!("{:#}", config::schema()),
         "rules" => rules::SCHEMA.trim_end_matches('\n').to_owned(),
+        "manifest" => format!("{:#}", of::<Manifest>()),
+        "verification" => format!("{:#}", of::<Verification>()),
+        "summary" => format!("{:#}", summary(family)),
         table => format!("{:#}", of_row(family, table).ok_or_else(|| no_table(family, table))?),
     };
     terminal::say(&text);
     Ok(0)
+}
+
+/// What `summary.json` of a scored run has.
+fn summary(family: Family) -> Value {
+    match family.unit() {
+        Unit::Group => of::<write::Report>(),
+        Unit::File => of::<recube::tables::Report>(),
+        Unit::Pair => of::<codetaste::tables::Report>(),
+    }
+}
+
+/// The schema of a type, of the draft that all of them are of. Further keys are allowed: a new one makes no new format.
+fn of<T: JsonSchema>() -> Value {
+    SchemaSettings::draft07().into_generator().into_root_schema_for::<T>().to_value()
 }
 
 fn no_table(family: Family, table: &str) -> Error {
@@ -85,6 +112,47 @@ mod tests {
         assert_eq!(judged(&config::schema().to_string(), &files), vec![None; 3]);
         let filters = rules::rule_files(&root.join("filters")).unwrap();
         assert_eq!(judged(rules::SCHEMA, &filters), vec![None; filters.len()]);
+    }
+
+    #[test]
+    #[ignore = "needs in GISTMILL_TEST_PYTHON a Python with jsonschema"]
+    fn a_validator_takes_manifests_and_refuses_what_cannot_be_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("dataset");
+        crate::dataset::stage(&made, &crate::testing::made_up::MadeUp::new(&[30]).input())
+            .unwrap()
+            .finish()
+            .unwrap();
+        let manifest: Value =
+            serde_json::from_slice(&fs_err::read(made.join("manifest.json")).unwrap()).unwrap();
+        let with = |name: &str, pointer: &str, value: Value| {
+            let mut other = manifest.clone();
+            *other.pointer_mut(pointer).unwrap() = value;
+            let path = folder.path().join(format!("{name}.json"));
+            fs_err::write(&path, other.to_string()).unwrap();
+            path
+        };
+        let files = [
+            with("same", "/format_version", manifest["format_version"].clone()),
+            with("counts", "/counts/total/groups", "many".into()),
+            with("files", "/files", Value::Null),
+            with("version", "/format_version", 1.5.into()),
+        ];
+        let said = judged(&of::<Manifest>().to_string(), &files);
+        assert_eq!(
+            said.iter().map(Option::is_some).collect::<Vec<_>>(),
+            [false, true, true, true],
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn summaries_of_all_families_have_schemas_whose_keys_say_what_they_are() {
+        for family in Family::ALL {
+            let schema = summary(family);
+            let keys = schema["properties"].as_object().unwrap();
+            assert!(keys.len() > 5, "{family:?}: {schema}");
+        }
     }
 
     #[test]

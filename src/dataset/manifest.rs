@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
@@ -30,7 +31,7 @@ pub(super) const HIDDEN: &str = "hidden";
 pub const FILE: &str = "manifest.json";
 
 /// The manifest, in the order of its keys.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     pub format_version: u32,
     #[serde(default)]
@@ -102,14 +103,14 @@ pub struct Manifest {
 }
 
 /// The program that wrote the dataset.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     pub name: String,
     pub version: String,
 }
 
 /// The funnel.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct AllCounts {
     pub total: Counts,
     /// By slug.
@@ -120,7 +121,7 @@ pub struct AllCounts {
 }
 
 /// What the attempts say about the failure rate of a published instance.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FlakeBound {
     /// Agreeing attempts that the config asks for.
     pub required_attempts: u32,
@@ -132,7 +133,7 @@ pub struct FlakeBound {
 }
 
 /// Percentile ranks from which an instance is medium or hard.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tiers {
     pub hard_from: f64,
     pub medium_from: f64,
@@ -140,7 +141,7 @@ pub struct Tiers {
 }
 
 /// The top subset per axis and repository. Its key and its columns are called after the paper's Gistify-hard.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HardSubset {
     /// Instances that each axis gives: what the configuration asks for, but at most a fifth of all.
     pub per_axis: u32,
@@ -152,7 +153,7 @@ pub struct HardSubset {
 }
 
 /// How prompts were made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prompt {
     #[serde(flatten)]
     pub settings: PromptSettings,
@@ -162,7 +163,7 @@ pub struct Prompt {
 }
 
 /// What the worlds are like.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Worlds {
     pub dimensions: BTreeMap<String, DimensionWords>,
     /// Dimensions that could not be varied, and why.
@@ -170,14 +171,14 @@ pub struct Worlds {
 }
 
 /// A dimension in words: in the base world, and where it differs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct DimensionWords {
     pub base: String,
     pub other: String,
 }
 
 /// What normalization replaces in output.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Normalized {
     /// What is replaced, in words or as an example of a line.
     pub what: String,
@@ -185,7 +186,7 @@ pub struct Normalized {
 }
 
 /// Where a repository comes from.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SourceSummary {
     pub commit: String,
     #[serde(default)]
@@ -207,7 +208,7 @@ pub struct SourceSummary {
 }
 
 /// What a repository's tests run in.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct EnvironmentSummary {
     pub backend: String,
     /// Its folder in the dataset.
@@ -295,7 +296,7 @@ fn is_ours(entry: &walkdir::DirEntry) -> bool {
 }
 
 /// A subset as the manifest describes it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubsetSummary {
     pub definition: Subset,
     pub size: usize,

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A plan of what to install that was tried, with its reason and result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TriedPlan {
     /// What it installs, e.g. `. + group tests`.
     pub name: String,
@@ -18,7 +19,7 @@ pub struct TriedPlan {
 }
 
 /// How a plan ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum PlanResult {
     /// Resolved, installed, and pytest collects.
@@ -30,7 +31,7 @@ pub enum PlanResult {
 }
 
 /// A plugin that is switched off in every run because it would distribute, reorder, retry or benchmark.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchedOff {
     pub plugin: String,
     pub version: Option<String>,
@@ -40,7 +41,7 @@ pub struct SwitchedOff {
 
 /// A distribution of those that everybody knows, installed because collection could not do without it and nothing
 /// declares it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Guess {
     /// As a requirement, e.g. `PyYAML`.
     pub distribution: String,
@@ -55,7 +56,7 @@ impl fmt::Display for Guess {
 }
 
 /// What collection could not find, and nothing declares in a way that is acted upon.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Undeclared {
     /// Worded as in [`Guess::wanted`].
     pub wanted: String,
@@ -74,7 +75,7 @@ impl fmt::Display for Undeclared {
 }
 
 /// A container image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageName {
     /// `repository:tag`.
     pub tag: String,

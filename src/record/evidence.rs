@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::collected::{Collected, Group};
@@ -175,7 +176,7 @@ pub struct RepositoryEvidence {
 }
 
 /// Agreement between the fork tree and cold runs of the literal entry command.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parity {
     /// Groups with at least one cold run.
     pub compared: usize,
@@ -184,7 +185,7 @@ pub struct Parity {
 }
 
 /// One group whose cold run disagrees with the fork tree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParityDifference {
     pub group_id: String,
     pub fork: String,

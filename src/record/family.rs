@@ -1,9 +1,10 @@
 //! Kinds of tasks, by name. What is made of evidence for each of them is the business of the room `family`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A kind of task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
     /// One self-contained file that reproduces what a test does.

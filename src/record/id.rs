@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -13,7 +14,7 @@ use sha2::{Digest, Sha256};
 pub struct InvalidId(pub String);
 
 /// A repository's name in the dataset, `owner/name`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct RepoSlug(String);
 
@@ -70,7 +71,7 @@ impl Borrow<str> for RepoSlug {
 }
 
 /// A name that becomes part of a path: of a dataset, a version, a subset, a run of submissions.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 

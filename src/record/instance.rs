@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codetaste::PublishedPair;
@@ -18,7 +19,7 @@ use super::variant::Variant;
 use super::witness::{Witness, WitnessColumns};
 
 /// Difficulty tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
     Easy,
@@ -335,7 +336,7 @@ impl Contribution {
 }
 
 /// A repository that could not be finished.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedRepository {
     pub slug: RepoSlug,
     /// Stage in which it failed: `source`, `environment`, `collect` …

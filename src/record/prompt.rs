@@ -1,9 +1,10 @@
 //! What an agent may do and reads beside the task itself: the settings that the Gistify paper compares.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the agent may run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExecutionSetting {
     /// No interpreter and no test runner.
@@ -31,7 +32,7 @@ impl ExecutionSetting {
 }
 
 /// How the agent should go about it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// Nothing is said.
@@ -84,7 +85,7 @@ impl Tool {
 }
 
 /// One setting: `[prompt]` of the configuration.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PromptSettings {
     pub execution: ExecutionSetting,

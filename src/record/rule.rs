@@ -1,9 +1,10 @@
 //! How a rule was used in a build.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A rule in numbers: groups that could be collected, each counted once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleUse {
     /// `flag`, `drop` or `keep`.
     pub action: String,

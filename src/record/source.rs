@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::RepoSlug;
 
 /// Where a tree comes from, without credentials: safe to print and to publish.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Origin {
     /// A git repository; `url` has no user or password.
@@ -30,7 +31,7 @@ impl Origin {
 }
 
 /// A tag among the ancestors of a commit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NearestTag {
     pub name: String,
     /// Commits since the tag, as `git describe` counts them.
@@ -38,7 +39,7 @@ pub struct NearestTag {
 }
 
 /// What is known of the nearest tag.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TagSearch {
     /// Nothing asks for it.

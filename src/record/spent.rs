@@ -1,9 +1,10 @@
 //! What the steps of a build cost.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One step, all the times that it was taken.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spent {
     /// Repository (or what is done for all of them) and what was done.
     pub step: String,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -206,7 +207,7 @@ fn line_row<'a>(scored: &'a Scored<'a>, line: &'a Line, executed: Option<LineRun
 }
 
 /// Instances by what tells that a submission is not the original.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub(crate) struct Rules {
     /// Edited texts of the test.
     pub(crate) variants: usize,
@@ -217,7 +218,7 @@ pub(crate) struct Rules {
 }
 
 /// The numbers of a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Report {
     pub(crate) run: String,
     pub(crate) meta: Value,

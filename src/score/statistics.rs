@@ -1,12 +1,13 @@
 //! Statistics over the submissions of runs: how fidelity goes with difficulty, with the metrics, and with a setting.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
 use super::Ratio;
 
 /// A mean and what it is of. Rates are from 0 to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
     /// None of nothing.
     pub mean: Option<f64>,

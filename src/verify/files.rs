@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -17,7 +18,7 @@ use crate::record::id::RepoSlug;
 const LARGEST_LIST: u64 = 256 << 20;
 
 /// What is wrong with a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Trouble {
     Changed,
@@ -39,7 +40,7 @@ impl Trouble {
 }
 
 /// A file that is not as the manifest says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct FileProblem {
     pub(crate) file: String,
     pub(crate) trouble: Trouble,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::attempt::cold;
@@ -20,7 +21,7 @@ use crate::trace::{ToTrace, Traces, Which};
 const MOST_DIFFERENCES: usize = 5;
 
 /// What was found of one instance.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Verified {
     pub(crate) instance_id: String,
     /// The group; of a masked file its path.

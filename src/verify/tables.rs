@@ -11,6 +11,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -33,7 +34,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 type Row = Map<String, Value>;
 
 /// A place where a dataset contradicts itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Difference {
     pub(crate) file: String,
     /// What the row is of; empty where the file is meant as a whole.
@@ -46,7 +47,7 @@ pub(crate) struct Difference {
 }
 
 /// What was found.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Compared {
     pub(crate) differences: Vec<Difference>,
     /// Further differences.

@@ -73,6 +73,14 @@ fn row(bench: &Bench, run: &str, id: &str) -> Value {
     rows.into_iter().find(|row| row["instance_id"] == id).expect("has a row")
 }
 
+fn has_the_keys_of_its_schema(bench: &Bench, summary: &[u8]) {
+    let schema = bench.run(&["schema", "summary"]).with_code(0).stdout;
+    let [schema, summary]: [Value; 2] =
+        [schema.as_bytes(), summary].map(|text| serde_json::from_slice(text).expect("is JSON"));
+    let keys = |value: &Value| value.as_object().expect("is an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&summary), keys(&schema["properties"]));
+}
+
 fn evidence(bench: &Bench, run: &str, id: &str) -> Value {
     let path = place(bench, run).join("evidence").join(format!("{id}.json"));
     serde_json::from_slice(&std::fs::read(path).expect("is written")).expect("is JSON")
@@ -135,6 +143,7 @@ fn a_dataset_without_its_hidden_part_is_judged_by_the_old_rules_unless_that_is_n
     std::fs::rename(&hidden, &elsewhere).expect("is there");
     let rules = || -> Value {
         let summary = std::fs::read(place(&bench, "own-plugin").join("summary.json")).expect("is written");
+        has_the_keys_of_its_schema(&bench, &summary);
         serde_json::from_slice::<Value>(&summary).expect("is JSON")["rules"].clone()
     };
     let all = bench.dataset().instances().len();

@@ -1,4 +1,4 @@
-"""Validates TOML files against a JSON schema: prints a JSON list of what is wrong with each, null for nothing."""
+"""Validates TOML and JSON files against a JSON schema: prints a JSON list of what is wrong with each, null for nothing."""
 
 import datetime
 import json
@@ -14,7 +14,7 @@ said = []
 for path in sys.argv[2:]:
     with open(path, "rb") as file:
         # JSON has no times: editors see their text.
-        document = json.loads(json.dumps(tomllib.load(file), default=datetime.date.isoformat))
+        document = json.load(file) if path.endswith(".json") else json.loads(json.dumps(tomllib.load(file), default=datetime.date.isoformat))
     first = next(iter(validator.iter_errors(document)), None)
     said.append(first and first.message)
 print(json.dumps(said))

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::verdict::ErrorClass;
@@ -55,7 +56,7 @@ pub struct Row {
 }
 
 /// How often each class is the reason of a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassShare {
     pub class: ErrorClass,
     pub n: u32,
@@ -64,7 +65,7 @@ pub struct ClassShare {
 }
 
 /// The numbers of a run, or of a part of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     pub submissions: u32,
     /// Left out of every number: the harness failed.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::findings::{Effect, Finding, FindingKind};
 use crate::score::compare::{Comparison, RunDifference};
 
 /// Why a submission failed. Every failure has exactly one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorClass {
     /// It reaches for the repository instead of standing alone.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::outcome::Outcome;
@@ -60,7 +61,7 @@ impl Scored {
 }
 
 /// Rates in percent over instances with at least one case. None of nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Instances.
     pub n: u32,
@@ -86,7 +87,7 @@ impl Rates {
 }
 
 /// Rates over all cases, and over those of each kind and way.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     pub instances: u32,
     /// Left out of every rate.
@@ -102,7 +103,7 @@ pub struct Summary {
 }
 
 /// Rates by the arithmetic of the published evaluator.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     pub all: Rates,
     pub external: Rates,
@@ -189,7 +190,7 @@ pub fn per_cost(rate: f64, cost: f64) -> Option<f64> {
 }
 
 /// A part of the instances by how often they are solved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Quarter {
     Hardest,

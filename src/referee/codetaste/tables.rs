@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -167,7 +168,7 @@ fn patterns<'a>() -> Vec<ColumnOf<MatchRow<'a>>> {
 }
 
 /// Means over instances, in percent but for lines and dollars.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Means {
     pub(crate) pass: Average,
     pub(crate) pass_set: Average,
@@ -220,7 +221,7 @@ fn one(holds: bool) -> f64 {
 }
 
 /// What a run comes to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Report {
     pub(crate) run: String,
     /// What the run says of itself.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -150,7 +151,7 @@ fn cases<'a>() -> Vec<ColumnOf<CaseRow<'a>>> {
 }
 
 /// What a run comes to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Report {
     pub(crate) run: String,
     /// What the run says of itself.
@@ -173,7 +174,7 @@ pub(crate) struct Report {
 }
 
 /// A part of the instances.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Part {
     #[serde(flatten)]
     pub(crate) rates: Rates,
@@ -182,7 +183,7 @@ pub(crate) struct Part {
 }
 
 /// How many of the calling files agents viewed, and whether that goes with what passed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Coverage {
     /// Instances with calling files and a trajectory.
     pub(crate) n: usize,
