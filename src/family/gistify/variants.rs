@@ -59,13 +59,32 @@ pub fn variants(file: &str, test: &TestName, seed: &str) -> Result<Vec<Proposal>
         let (first, last) = parsed.lines.of_node(definition);
         let start = parsed.lines.start(first).unwrap_or_default();
         let end = parsed.lines.start(last + 1).unwrap_or(parsed.text.len());
-        finder.edits.into_iter().map(|edit| (edit.applied(parsed.text, start, end), edit)).collect()
+        let unexplained = unexplained(function);
+        let texts = |edit: Edit| {
+            let loud = edit.applied(parsed.text, start, end);
+            let quiet = (edit.refutes == Refutes::WhereItDiffers).then(|| {
+                let changes = [&edit.changes[..], &unexplained].concat();
+                Edit { changes, says: None, ..edit }.applied(parsed.text, start, end)
+            });
+            (quiet.into_iter().chain([loud]).collect(), edit)
+        };
+        finder.edits.into_iter().map(texts).collect::<Vec<(Vec<String>, Edit)>>()
     })?;
     let mut found: Vec<((u8, String), Proposal)> = Vec::new();
     let mut known: BTreeSet<String> = BTreeSet::new();
-    for (source, edit) in edits {
-        let is_python = |whole: Option<String>| whole.is_some_and(|it| text::parse(&it, |_| ()).is_ok());
-        if known.insert(source.clone()) && is_python(in_file(file, test, &source)?) {
+    for (sources, edit) in edits {
+        let is_python = |source: &String| {
+            let whole = in_file(file, test, source)?;
+            Ok(whole.is_some_and(|it| text::parse(&it, |_| ()).is_ok()))
+        };
+        let mut source = None;
+        for one in sources {
+            if is_python(&one)? {
+                source = Some(one);
+                break;
+            }
+        }
+        if let Some(source) = source.filter(|source| known.insert(source.clone())) {
             let order = hash_parts(&[seed, edit.kind.as_str(), &source]);
             let Edit { kind, line, says, refutes, is_lent, .. } = edit;
             // What changes both sides of a test and still passes refutes most; then what the file itself hands over.
@@ -118,6 +137,25 @@ pub fn failing(file: &str, test: &TestName) -> Result<Vec<String>, Unreadable> {
         finder.edits.iter().map(|edit| edit.applied(parsed.text, 0, all)).collect()
     })?;
     Ok(texts.into_iter().filter(|it| text::parse(it, |_| ()).is_ok()).collect())
+}
+
+/// What makes `if not (X): raise AssertionError` of each `assert X`: then pytest explains nothing, and asks nothing of the
+/// repository for its explanation.
+fn unexplained(function: &StmtFunctionDef) -> Vec<(TextRange, String)> {
+    struct Asserts(Vec<(TextRange, String)>);
+    impl<'a> Visitor<'a> for Asserts {
+        fn visit_stmt(&mut self, statement: &'a Stmt) {
+            if let Stmt::Assert(assert) = statement {
+                let (start, end) = (assert.test.start(), assert.test.end());
+                self.0.push((TextRange::new(assert.start(), start), "if not (".to_owned()));
+                self.0.push((TextRange::new(end, assert.end()), "): raise AssertionError".to_owned()));
+            }
+            visitor::walk_stmt(self, statement);
+        }
+    }
+    let mut asserts = Asserts(Vec::new());
+    asserts.visit_body(&function.body);
+    asserts.0
 }
 
 /// Changes of a text.

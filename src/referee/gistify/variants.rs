@@ -31,7 +31,7 @@ use crate::score::{File, Modules};
 use crate::store::memo::Memo;
 
 /// Raised when the same original may get other variants.
-const SEARCH: &str = "search-3";
+const SEARCH: &str = "search-4";
 /// Variants of an instance.
 const MOST: usize = 8;
 /// Of each kind how many are kept where there are enough of every other one, and how many are tried at first.
@@ -49,6 +49,8 @@ const MORE_INPUTS: usize = 8;
 const MOST_VALUES: usize = 6;
 const TRIED_PAIRS: usize = 3;
 const KEPT_PAIRS: usize = 2;
+/// Different values of the cases of one test, of which each is asked for.
+const MOST_OF_CASES: usize = 16;
 /// What may come out of a test whose values are others, so that it is the test that notices.
 const NOTICED: [&str; 2] = ["AssertionError", "Failed"];
 
@@ -304,13 +306,16 @@ impl Calibration<'_> {
         let values = self.values(&looked_for, groups, whole, progress)?;
         let mut candidates: Vec<Candidate<'g>> = Vec::new();
         for (pair, ((original, twin), value)) in looked_for.iter().zip(values).enumerate() {
-            let Some((other, value)) = value.and_then(|value| Some((other_value(&value)?, value))) else {
+            let other = |values: &Vec<String>| -> Option<Vec<String>> {
+                values.iter().map(|value| other_value(value)).collect()
+            };
+            let Some((other, values)) = value.and_then(|values| Some((other(&values)?, values))) else {
                 continue;
             };
             if candidates.iter().filter(|one| one.original == *original).count() >= 2 * TRIED_PAIRS {
                 continue;
             }
-            candidates.extend([(value, true), (other, false)].map(|(asked, is_right)| {
+            candidates.extend([(values, true), (other, false)].map(|(asked, is_right)| {
                 let source = twin.asks_for(&asked);
                 Candidate {
                     original: *original,
@@ -332,29 +337,30 @@ impl Calibration<'_> {
         Ok(candidates)
     }
 
-    /// The one value that comes out in each of two runs.
+    /// The values that come out in each of two runs: of each case one, sorted, at most [`MOST_OF_CASES`] different ones.
     fn values(
         &self,
         looked_for: &[(usize, Twin)],
         groups: &[Group],
         whole: impl Fn(usize, &str) -> Arc<str>,
         progress: &mut dyn FnMut(Count),
-    ) -> Result<Vec<Option<String>>> {
+    ) -> Result<Vec<Option<Vec<String>>>> {
         let manners = [PLAIN, PLAIN];
         let groups: Vec<Group> = looked_for.iter().map(|(at, _)| groups[*at].clone()).collect();
         let imports = looked_for.iter().enumerate();
         let imports = imports.map(|(to, (at, twin))| Import::new(to, whole(*at, &twin.probe()), &manners));
         progress(Count::More((looked_for.len() * manners.len()) as u64));
-        let mut seen: Vec<Vec<Option<String>>> = vec![Vec::new(); looked_for.len()];
+        let mut seen: Vec<Vec<Option<Vec<String>>>> = vec![Vec::new(); looked_for.len()];
         self.each(&groups, imports.collect(), |to, _, one| {
             progress(Count::Done);
             let cases = one.attempt.cases.iter();
             let values: BTreeSet<String> =
                 cases.filter_map(|case| looked_for[to].1.value(&case.message)).collect();
-            seen[to].push(values.first().filter(|_| values.len() == 1).cloned());
+            let is_asked = (1..=MOST_OF_CASES).contains(&values.len());
+            seen[to].push(is_asked.then(|| values.into_iter().collect()));
         })?;
         let is_same =
-            |all: &Vec<Option<String>>| all.len() == manners.len() && all.iter().all(|it| *it == all[0]);
+            |all: &Vec<Option<Vec<String>>>| all.len() == manners.len() && all.iter().all(|it| *it == all[0]);
         Ok(seen.into_iter().map(|all| is_same(&all).then(|| all[0].clone()).flatten()).collect())
     }
 

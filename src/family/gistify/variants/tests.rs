@@ -7,15 +7,23 @@ fn of(file: &str, test: &str) -> Vec<Proposal> {
     variants(file, &test.parse().unwrap(), "7 owner__name.test-1").unwrap()
 }
 
+/// The lines of a proposal that the file does not have, as they are with an assertion where it is asked without one.
+fn new_lines(file: &str, one: &Proposal) -> Vec<String> {
+    let known: BTreeSet<&str> = file.lines().map(str::trim).collect();
+    let why = if file.contains(", 'why'") { ", 'why'" } else { "" };
+    let asserted = |line: &str| {
+        let test = line.strip_prefix("if not (")?.strip_suffix("): raise AssertionError")?;
+        Some(format!("assert {test}{why}"))
+    };
+    let lines =
+        one.source.lines().map(str::trim).map(|line| asserted(line).unwrap_or_else(|| line.to_owned()));
+    lines.filter(|line| !known.contains(line.as_str())).collect()
+}
+
 /// The lines that a kind of edit leads to, each without what the line is moved by.
 fn edited(file: &str, test: &str, kind: VariantKind) -> Vec<String> {
     let all = of(file, test).into_iter().filter(|one| one.kind == kind);
-    let known: BTreeSet<&str> = file.lines().collect();
-    let new = |one: Proposal| {
-        let new: Vec<&str> = one.source.lines().filter(|line| !known.contains(line)).map(str::trim).collect();
-        new.join(" | ")
-    };
-    let mut lines: Vec<String> = all.map(new).collect();
+    let mut lines: Vec<String> = all.map(|one| new_lines(file, &one).join(" | ")).collect();
     lines.sort();
     lines
 }
@@ -111,14 +119,9 @@ fn parameters_are_others_and_their_names_are_not() {
 
 /// Lines of those other inputs that refute so.
 fn refuting(file: &str, refutes: Refutes) -> Vec<String> {
-    let known: BTreeSet<&str> = file.lines().collect();
     let wanted = of(file, "test_a").into_iter();
     let wanted = wanted.filter(|one| one.kind == VariantKind::OtherInput && one.refutes == refutes);
-    let new = |one: Proposal| {
-        let new: Vec<&str> = one.source.lines().filter(|line| !known.contains(line)).map(str::trim).collect();
-        new.join(" | ")
-    };
-    wanted.map(new).collect()
+    wanted.map(|one| new_lines(file, &one).join(" | ")).collect()
 }
 
 #[test]
@@ -241,7 +244,8 @@ fn every_edited_file_is_python_and_differs_in_the_test_alone() {
             assert!(file.starts_with(start) && file.ends_with(end), "{whole}");
         }
     }
-    assert!(has(&edited(file, "A::B::test_a", VariantKind::OtherInput), "assert g(\"q\") is None"));
+    let inputs = edited(file, "A::B::test_a", VariantKind::OtherInput);
+    assert!(inputs.iter().any(|lines| lines.ends_with("assert g(\"q\") is None")), "{inputs:?}");
     let with_mark = format!("\u{feff}{PLAIN}");
     assert_eq!(
         variants(&with_mark, &"test_a".parse().unwrap(), "7"),
@@ -285,7 +289,8 @@ fn other_calls_of_the_file_lend_what_they_hand_over() {
                 class T:\n    def test_c(self):\n        m.is_in(y, net=['z', -1])\n";
     let first: Vec<Proposal> =
         of(file, "test_a").into_iter().filter(|one| one.kind == VariantKind::OtherInput).take(2).collect();
-    let lent = first.iter().map(|one| one.source.lines().nth(1).unwrap().trim());
+    let lent: Vec<String> = first.iter().map(|one| new_lines(file, one).join(" | ")).collect();
+    let lent = lent.iter().map(String::as_str);
     assert_eq!(
         lent.collect::<BTreeSet<_>>(),
         BTreeSet::from([
@@ -310,7 +315,7 @@ fn asked(file: &str, test: &str) -> Vec<String> {
         let question = format!(
             "__import__('hashlib').sha256(__import__('pprint').saferepr(it).encode()).hexdigest() == '{digest}'"
         );
-        let text = one.asks_for("1").replace(&question, "Q");
+        let text = one.asks_for(&["1".to_owned()]).replace(&question, "Q");
         text.lines().filter(|line| !known.contains(line)).map(str::trim).collect::<Vec<_>>().join(" | ")
     });
     let mut lines: Vec<String> = lines.collect();
@@ -396,8 +401,8 @@ fn a_value_comes_out_of_a_message_if_it_is_written_out() {
         assert_eq!(value(text), None, "{text}");
     }
     assert_eq!(twin.value("E   KeyError: 'twin1-27'"), None);
-    assert_ne!(twin.asks_for("'a'"), twin.asks_for("'b'"));
-    assert_eq!(twin.asks_for("'a'").len(), twin.asks_for("'bc'").len());
+    assert_ne!(twin.asks_for(&["'a'".to_owned()]), twin.asks_for(&["'b'".to_owned()]));
+    assert_eq!(twin.asks_for(&["'a'".to_owned()]).len(), twin.asks_for(&["'bc'".to_owned()]).len());
 }
 
 #[test]
@@ -407,4 +412,25 @@ fn another_value_is_of_the_same_type() {
     assert_eq!(of("[1, -2]"), "[1, -3]");
     assert_eq!(of("{'a': (1.5,)}"), "{'a': (11.5,)}");
     assert_eq!(of("True"), "False");
+}
+
+#[test]
+fn other_input_is_asked_about_without_an_explanation() {
+    let file = "def test_a():\n    it = f(1)\n    assert it.name == 'b', 'because'\n    assert (\n        it.size\n        == 2  # two\n    )\n    if it: assert it\n";
+    let test = TestName { classes: Vec::new(), function: "test_a".into() };
+    let of = |file: &str| {
+        let found = variants(file, &test, "7").unwrap();
+        let inputs = found.into_iter().filter(|one| one.refutes == Refutes::WhereItDiffers);
+        inputs.map(|one| one.source).collect::<Vec<_>>()
+    };
+    let loud = of(file);
+    assert!(!loud.is_empty());
+    assert!(loud.iter().all(|source| source.contains("assert it.name == 'b', 'because'")), "{loud:?}");
+    let quiet = of(&file.replace("if it: assert it", "assert it"));
+    assert!(!quiet.is_empty());
+    for source in quiet {
+        assert!(!source.contains("assert "), "{source}");
+        assert!(source.contains("    if not (it.name == 'b'): raise AssertionError\n"), "{source}");
+        assert!(source.contains("    if not (it.size\n        == 2): raise AssertionError\n"), "{source}");
+    }
 }

@@ -42,10 +42,14 @@ impl Twin {
         self.source.replace(&self.place, &asks)
     }
 
-    /// The text that asks for this value.
-    pub fn asks_for(&self, value: &str) -> String {
-        let digest = sha256_hex(value.as_bytes());
-        let asks = format!("__import__('hashlib').sha256({REPR}.encode()).hexdigest() == '{digest}'");
+    /// The text that asks for one of these values: each case has one.
+    pub fn asks_for(&self, values: &[String]) -> String {
+        let digests: Vec<String> = values.iter().map(|value| sha256_hex(value.as_bytes())).collect();
+        let asked = match &digests[..] {
+            [only] => format!("== '{only}'"),
+            several => format!("in '{}'", several.join(" ")),
+        };
+        let asks = format!("__import__('hashlib').sha256({REPR}.encode()).hexdigest() {asked}");
         self.source.replace(&self.place, &asks)
     }
 
