@@ -116,7 +116,9 @@ impl Measure {
     /// Whether instances of a family have it.
     pub fn is_of(self, family: Family) -> bool {
         match self {
-            Measure::NCases | Measure::Attempts | Measure::FlakeBound => family.unit() != Unit::Pair,
+            Measure::NCases | Measure::Attempts | Measure::FlakeBound | Measure::MutationScore => {
+                family.unit() != Unit::Pair
+            }
             Measure::TraceLength
             | Measure::TraceLengthPackage
             | Measure::TraceLengthTotal
@@ -127,7 +129,6 @@ impl Measure {
             | Measure::ImportFiles
             | Measure::Mutants
             | Measure::NeededStatements => family.unit() == Unit::Group,
-            Measure::MutationScore => family.unit() != Unit::Pair,
             Measure::TargetLines
             | Measure::TargetStatements
             | Measure::MaskedFunctions

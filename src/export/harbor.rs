@@ -109,10 +109,13 @@ fn org(collection: &Collection) -> &str {
     collection.settings.org.as_deref().unwrap_or(&collection.name)
 }
 
+/// A reward that an agent has left is none where the judge cannot start.
+pub(super) const NOTHING_LEFT: &str = "rm -rf /logs/verifier/reward*\n";
+
 fn judging(task: &Task) -> String {
     let file = shell_quote(&format!("{}/{}", task.workdir, task.judging.submission));
     format!(
-        "#!/bin/bash\nexec python -I /tests/judge.py --container /tests/task.json {file} /logs/verifier\n"
+        "#!/bin/bash\n{NOTHING_LEFT}exec python -I /tests/judge.py --container /tests/task.json {file} /logs/verifier\n"
     )
 }
 

@@ -220,15 +220,17 @@ def bound_names(module):
     return names - {None, "*"}
 
 
-def chosen(choices, bound):
-    """The first text whose name is bound, or that has none."""
-    return next((text for name, text in choices if name is None or name in bound), None)
+def chosen(choices, bound, used):
+    """The first text whose name is bound and used in the submitted test; else the first whose name is bound, or that has none."""
+    fit = [text for name, text in choices if name in bound and name in used]
+    return next(iter(fit or [text for name, text in choices if name is None or name in bound]), None)
 
 
 def with_test(text, name, parts):
     """The file with another definition in the place of its test. `parts` are as gistmill writes them."""
     module = ast.parse(text)
     bound, place = bound_names(module), definition(module, name)
+    used = {one.id for one in ast.walk(place) if isinstance(one, ast.Name)}
     first = min([place.lineno, *(one.lineno for one in place.decorator_list)])
     lines = text.encode().splitlines(keepends=True)
     head = lines[first - 1]
@@ -238,9 +240,9 @@ def with_test(text, name, parts):
         if part is None:
             made.append(indentation)
         elif isinstance(part, dict):
-            made.append("; ".join(filter(None, (chosen(one, bound) for one in part["statements"]))) or "pass")
+            made.append("; ".join(filter(None, (chosen(one, bound, used) for one in part["statements"]))) or "pass")
         else:
-            made.append(part if isinstance(part, str) else chosen(part, bound) or "")
+            made.append(part if isinstance(part, str) else chosen(part, bound, used) or "")
     return b"".join([*lines[: first - 1], "".join(made).encode(), b"\n", *lines[place.end_lineno :]]).decode()
 
 
@@ -626,10 +628,12 @@ def handed_in(file):
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None, f"there is no {file.name}"
+    # A folder cannot be opened as a file.
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_FILE:
+        os.close(handle)
+        return None, f"{file.name} is not a file of at most {LARGEST_FILE} bytes"
     with os.fdopen(handle, "rb") as opened:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_FILE:
-            return None, f"{file.name} is not a file of at most {LARGEST_FILE} bytes"
         text = opened.read()
     try:
         ast.parse(text)

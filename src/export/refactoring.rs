@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 use toml::{Table, Value};
 
+use super::harbor::NOTHING_LEFT;
 use super::{Collection, File, Files, script, text};
 use crate::error::{Error, Result};
 use crate::record::task::{JudgedSuite, Task};
@@ -118,7 +119,7 @@ pub(super) fn of_harbor(task: &Task, suite: &JudgedSuite, image: &str, canary: &
 /// Where nobody handed a patch on, the judge's own tree says what changed.
 fn test(task: &Task, suite: &JudgedSuite) -> String {
     format!(
-        "#!/bin/bash\npatch={PATCH}\nif [ ! -f \"$patch\" ]; then\n    patch=$(mktemp -d)/prediction.diff\n    {}\nfi\n\
+        "#!/bin/bash\n{NOTHING_LEFT}patch={PATCH}\nif [ ! -f \"$patch\" ]; then\n    patch=$(mktemp -d)/prediction.diff\n    {}\nfi\n\
          exec {} -I /tests/refactoring.py --container /tests/task.json \"$patch\" /logs/verifier\n",
         taking(&task.workdir, "$patch").replace("'$patch'", "\"$patch\""),
         // Without an environment of gistmill's an image has its own.

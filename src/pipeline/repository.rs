@@ -205,13 +205,26 @@ impl<'a> Repository<'a> {
                 let without = witnesses.iter().filter(|(_, witness)| !witness.columns.is_made());
                 unfit.without_witness.extend(without.map(|(id, witness)| (id.clone(), witness.clone())));
             }
+            if !self.pipeline.config.dataset.sample_unsolvable {
+                let (judged, witnesses) = (&contribution.variants, &witnesses);
+                let is_left = |id: &&InstanceId| {
+                    let dropped = witnesses.get(*id).map_or(0, |witness| witness.dropped_variants.len());
+                    judged.get(*id).is_none_or(|variants| variants.len() > dropped)
+                };
+                let without = contribution.published.iter().filter(|id| !is_left(id));
+                unfit.without_variants.extend(without.cloned());
+            }
             let least = self.pipeline.config.mutation.min_score;
             let score = |id: &InstanceId| strengths.get(id).and_then(|strength| strength.mutation_score);
             let weak = contribution.published.iter().filter(|id| score(id).unwrap_or_default() < least);
             unfit.weak.extend(weak.cloned());
             if unfit.len() == before {
                 let witnesses: BTreeMap<_, _> = unfit.without_witness.into_iter().chain(witnesses).collect();
-                break Contribution { witnesses, strengths, ..contribution }.without_dropped_variants();
+                let mut contribution =
+                    Contribution { witnesses, strengths, ..contribution }.without_dropped_variants();
+                let without = unfit.without_variants.into_iter().map(|id| (id, Vec::new()));
+                contribution.variants.extend(without);
+                break contribution;
             }
         };
         if until == Stage::Confirm {
@@ -692,15 +705,17 @@ struct Unfit {
     without_witness: BTreeMap<InstanceId, Witness>,
     /// Those whose tests notice too little.
     weak: BTreeSet<InstanceId>,
+    /// Those whose witnesses pass none of their variants.
+    without_variants: BTreeSet<InstanceId>,
 }
 
 impl Unfit {
     fn has(&self, id: &InstanceId) -> bool {
-        self.without_witness.contains_key(id) || self.weak.contains(id)
+        self.without_witness.contains_key(id) || self.weak.contains(id) || self.without_variants.contains(id)
     }
 
     fn len(&self) -> usize {
-        self.without_witness.len() + self.weak.len()
+        self.without_witness.len() + self.weak.len() + self.without_variants.len()
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::{self, Reading};
 use super::locate::{self, Found, TestName};
 use super::test_lines::{Purpose, TestLine, lines_of};
-use crate::record::task::{Choices, Part, chosen};
+use crate::record::task::{Choices, NamesOfFile, Part, chosen};
 use crate::score::modules::{Bindings, Modules};
 use crate::score::text::{self, Parsed, Unreadable};
 use crate::score::{File, tree};
@@ -132,9 +132,9 @@ pub fn inject_inherited(
     match state {
         State::Missing => Err(NotInjected::Missing),
         State::Equal => as_submitted(Injection::Equal, Some(read.name)),
-        State::Differs { bound } => {
+        State::Differs { names } => {
             let edited =
-                text::parse(original.text, |source| adjusted(source, original.path, &read, modules, &bound));
+                text::parse(original.text, |source| adjusted(source, original.path, &read, modules, &names));
             let definition = edited.map_err(|reason| NotInjected::Original { reason })?;
             text::parse(submission, |parsed| replace(parsed, &read.name, &definition))
                 .map_err(unparsable)?
@@ -191,7 +191,7 @@ fn own_aliases(body: &[Stmt], bindings: &Bindings<'_>) -> BTreeMap<String, Strin
 enum State {
     Missing,
     Equal,
-    Differs { bound: BTreeSet<String> },
+    Differs { names: NamesOfFile },
 }
 
 fn examine(parsed: Parsed<'_>, test: &TestName, original: &Original, modules: &Modules) -> State {
@@ -210,8 +210,25 @@ fn examine(parsed: Parsed<'_>, test: &TestName, original: &Original, modules: &M
     if lines == original.lines {
         State::Equal
     } else {
-        State::Differs { bound: locate::bound_names(parsed.body) }
+        let names = NamesOfFile { bound: locate::bound_names(parsed.body), used: names_in(definition) };
+        State::Differs { names }
     }
+}
+
+/// The names that a statement has anywhere.
+fn names_in(statement: &Stmt) -> BTreeSet<String> {
+    struct Names(BTreeSet<String>);
+    impl<'a> Visitor<'a> for Names {
+        fn visit_expr(&mut self, expression: &'a Expr) {
+            if let Expr::Name(name) = expression {
+                self.0.insert(name.id.to_string());
+            }
+            visitor::walk_expr(self, expression);
+        }
+    }
+    let mut names = Names(BTreeSet::new());
+    names.visit_stmt(statement);
+    names.0
 }
 
 /// A definition with adjusted names and imports: its text from the first decorator on, and what must be done to move it.
@@ -226,7 +243,7 @@ fn adjusted(
     path: &str,
     original: &Original,
     modules: &Modules,
-    bound: &BTreeSet<String>,
+    names: &NamesOfFile,
 ) -> Definition {
     let Found::Function { definition, function, .. } = locate::locate(source.body, &original.name) else {
         return Definition { lines: Vec::new(), indentation: String::new() };
@@ -234,9 +251,9 @@ fn adjusted(
     let bindings = Bindings::of_file(modules, path, source.body).without(&locate::local_names(function));
     let (edits, texts) = Adjust::of(source, definition, &bindings, &original.of_module);
     let text = |edit: &Edit| match edit {
-        Edit::OneOf(choices) => chosen(choices, bound).unwrap_or_default().to_owned(),
+        Edit::OneOf(choices) => chosen(choices, names).unwrap_or_default().to_owned(),
         Edit::Statements(all) => {
-            let made: Vec<&str> = all.iter().filter_map(|one| chosen(one, bound)).collect();
+            let made: Vec<&str> = all.iter().filter_map(|one| chosen(one, names)).collect();
             if made.is_empty() { "pass".to_owned() } else { made.join("; ") }
         }
     };

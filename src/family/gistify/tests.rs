@@ -160,6 +160,20 @@ fn names_that_the_test_binds_itself_are_no_modules() {
 }
 
 #[test]
+fn a_name_that_the_submitted_test_uses_comes_before_one_that_the_file_binds() {
+    let original =
+        File { path: "tests/test_a.py", text: "import tiny\ndef test_a():\n    assert tiny.s(1)\n" };
+    let put_in = |asked: &str| {
+        let file = format!("def s(x): pass\ntiny = s\ndef test_a():\n    assert {asked}(2)\n");
+        let evaluated = inject(&file, original, &test(), &modules()).unwrap();
+        evaluated.text.lines().last().unwrap().trim().to_owned()
+    };
+    assert_eq!(put_in("s"), "assert s(1)");
+    assert_eq!(put_in("tiny.s"), "assert tiny.s(1)");
+    assert_eq!(put_in("other"), "assert tiny.s(1)");
+}
+
+#[test]
 fn imports_of_others_stay_when_a_statement_imports_both() {
     let original = File {
         path: "t.py",

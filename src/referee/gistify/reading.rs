@@ -22,7 +22,7 @@ use crate::referee::submissions::Submission;
 use crate::score::{File, Unreadable, text_of};
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-10";
+const SCORER: &str = "score-11";
 impl Referee<'_> {
     /// A submission with each variant of its test in it.
     pub(super) fn variant_texts(

@@ -55,7 +55,7 @@ struct Noticed {
     instance: usize,
     operator: &'static str,
     words: String,
-    noticed: bool,
+    survives: bool,
 }
 
 impl Mutations<'_> {
@@ -155,7 +155,7 @@ impl Mutations<'_> {
                 instance,
                 operator: mutant.operator,
                 words: words.clone(),
-                noticed: !passes(&shown, instance),
+                survives: passes(&shown, instance),
             }));
         }
         Ok((found, unable))
@@ -214,12 +214,12 @@ fn summed<'a>(found: impl Iterator<Item = &'a Noticed>) -> Option<Strength> {
     let found: Vec<&Noticed> = found.collect();
     let share = |is_asked: &dyn Fn(&Noticed) -> bool| {
         let asked: Vec<&&Noticed> = found.iter().filter(|one| is_asked(one)).collect();
-        let noticed = asked.iter().filter(|one| one.noticed).count();
+        let noticed = asked.iter().filter(|one| !one.survives).count();
         (!asked.is_empty()).then(|| noticed as f64 / asked.len() as f64)
     };
     let mutation_score = share(&|_| true)?;
     let mut surviving: Vec<String> =
-        found.iter().filter(|one| !one.noticed).map(|one| one.words.clone()).collect();
+        found.iter().filter(|one| one.survives).map(|one| one.words.clone()).collect();
     surviving.sort();
     Some(Strength {
         mutants: u32::try_from(found.len()).ok(),
@@ -313,9 +313,13 @@ mod tests {
     }
 
     #[test]
-    fn columns_count_what_is_noticed() {
-        let noticed =
-            |operator, noticed, words: &str| Noticed { instance: 0, operator, words: words.into(), noticed };
+    fn columns_count_what_survives() {
+        let noticed = |operator, noticed: bool, words: &str| Noticed {
+            instance: 0,
+            operator,
+            words: words.into(),
+            survives: !noticed,
+        };
         let all = [
             noticed(REMOVED, true, "a"),
             noticed(REMOVED, false, "c"),

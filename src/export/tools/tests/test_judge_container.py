@@ -89,3 +89,31 @@ def test_a_reset_tree_keeps_the_version_of_its_project_and_no_entry_point(tmp_pa
     left = {str(one.relative_to(tmp_path)): one.read_text() for one in tmp_path.rglob("*") if one.is_file() and ".git/" not in str(one)}
     assert left == {"a.py": "1", "kept.egg-info/entry_points.txt": "of the commit", "src/own.egg-info/PKG-INFO": about}
     assert not (tmp_path / "linked.egg-info").exists()
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "link", "large", "bytes"])
+def test_what_was_handed_in_and_is_no_file_is_its_authors_fault(tmp_path, kind):
+    place = tmp_path / "concise.py"
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "link":
+        (tmp_path / "other").write_text("x = 1\n")
+        place.symlink_to("other")
+    elif kind == "large":
+        with place.open("wb") as file:
+            file.truncate(judge.LARGEST_FILE + 1)
+    elif kind == "bytes":
+        place.write_bytes(b"\xff\x00")
+    text, why = judge.handed_in(place)
+    assert text is None and "concise.py" in why
+
+
+def test_a_name_that_the_submitted_test_uses_comes_before_one_that_the_file_binds():
+    parts = [None, "def test_a():\n", None, "    assert ", [["attr", "attr.s"], ["s", "s"]], "()\n"]
+    file = "def s():\n    return 1\n\n\nattr = print\n\n\ndef test_a():\n    assert {}()\n"
+    assert "assert s()" in judge.with_test(file.format("s"), "test_a", parts)
+    assert "assert attr.s()" in judge.with_test(file.format("attr.s"), "test_a", parts)
+    # A test that names neither leaves it to what is bound.
+    assert "assert attr.s()" in judge.with_test(file.format("other"), "test_a", parts)

@@ -5,7 +5,7 @@ use super::search::Searched;
 use super::{Made, Witnessed};
 use crate::attempt::contention;
 use crate::error::Result;
-use crate::family::gistify::{Detail, Existence, Finding, Line};
+use crate::family::gistify::{Detail, Existence, Finding, FindingKind, Line};
 use crate::referee::gistify::evaluate::{Policy, Referee};
 use crate::referee::gistify::judged::Judged;
 use crate::referee::gistify::original::Original;
@@ -116,9 +116,12 @@ fn conclusion(
 }
 
 /// Findings on lines that are not the repository's own: what it does itself (start a process, import by name) a witness
-/// may do in the same words.
+/// may do in the same words. What it takes over under the name of a test, its body left out, is no test.
 fn made_up_findings(judged: &Judged) -> Vec<String> {
     let is_made_up = |finding: &&Finding| {
+        if finding.kind == FindingKind::LeftoverTest {
+            return false;
+        }
         let covers = |line: &&Line| (line.first..=line.last).contains(&finding.line);
         judged.submitted_lines().iter().filter(covers).any(|line| line.existence == Existence::Missing)
     };
