@@ -197,6 +197,9 @@ fn text(text: String) -> File {
     File { bytes: text.into_bytes(), executable: false }
 }
 
+/// What a verifier's script begins with: a reward that an agent has left does not count where the judge cannot start.
+const NOTHING_LEFT: &str = "rm -rf /logs/verifier/reward*\n";
+
 fn script(text: String) -> File {
     File { bytes: text.into_bytes(), executable: true }
 }

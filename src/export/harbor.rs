@@ -10,7 +10,7 @@ use serde_json::json;
 use toml::{Table, Value};
 
 use super::settings::{self, Author, MEBIBYTE, Network, canary};
-use super::{Collection, File, Files, refactoring, script, text};
+use super::{Collection, File, Files, NOTHING_LEFT, refactoring, script, text};
 use crate::error::{Error, Result};
 use crate::record::entry::EntryCommand;
 use crate::record::id::sha256_hex;
@@ -108,9 +108,6 @@ fn name(collection: &Collection, task: &Task) -> String {
 fn org(collection: &Collection) -> &str {
     collection.settings.org.as_deref().unwrap_or(&collection.name)
 }
-
-/// A reward that an agent has left is none where the judge cannot start.
-pub(super) const NOTHING_LEFT: &str = "rm -rf /logs/verifier/reward*\n";
 
 fn judging(task: &Task) -> String {
     let file = shell_quote(&format!("{}/{}", task.workdir, task.judging.submission));

@@ -7,8 +7,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 use toml::{Table, Value};
 
-use super::harbor::NOTHING_LEFT;
-use super::{Collection, File, Files, script, text};
+use super::{Collection, File, Files, NOTHING_LEFT, script, text};
 use crate::error::{Error, Result};
 use crate::record::task::{JudgedSuite, Task};
 use crate::text::shell_quote;

@@ -116,7 +116,7 @@ fn conclusion(
 }
 
 /// Findings on lines that are not the repository's own: what it does itself (start a process, import by name) a witness
-/// may do in the same words. What it takes over under the name of a test, its body left out, is no test.
+/// may do in the same words. What it takes over under the name of a test, its body left out, does not count.
 fn made_up_findings(judged: &Judged) -> Vec<String> {
     let is_made_up = |finding: &&Finding| {
         if finding.kind == FindingKind::LeftoverTest {
