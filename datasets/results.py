@@ -69,7 +69,7 @@ def spent_on(slug, manifest):
     return [round(sum(one[key] for one in own)) for key in ("seconds", "processor_seconds")]
 
 
-def take(directory, target, with_times):
+def take(directory, target, with_times, builds):
     import polars
 
     directory, target = Path(directory), Path(target)
@@ -94,11 +94,15 @@ def take(directory, target, with_times):
             *(decimals(instance.get(name), 3) for name in ("mutation_score", "needed_statements")),
             "" if group["kept"] else summary(group["evidence"]),
         ])
+    spent = {}
+    for build in [directory, *builds] if with_times else builds:
+        made = json.loads((Path(build) / "manifest.json").read_text())
+        spent.update({slug: spent_on(slug, made) for slug in made["counts"]["repositories"]})
     for slug, counts in manifest["counts"]["repositories"].items():
         repositories.append([
             slug, manifest["sources"][slug]["commit"], manifest["environments"][slug]["python"],
             counts["groups"], counts["kept"], counts["published"], counts["attempts"],
-            *(spent_on(slug, manifest) if with_times else ["", ""]),
+            *spent.get(slug, ["", ""]),
         ])
         lock = directory / manifest["environments"][slug]["directory"] / "requirements.lock"
         (target / f"{slug.replace('/', '__')}.lock").write_text(lock.read_text())
@@ -233,11 +237,12 @@ def main():
     taking.add_argument("dataset")
     taking.add_argument("--to", required=True)
     taking.add_argument("--without-times", action="store_true", help="for a build that went on where another stopped")
+    taking.add_argument("--times", action="append", default=[], metavar="DATASET", help="a build from nothing of some of the repositories")
     writing = commands.add_parser("page", help="docs/results.md")
     writing.add_argument("--check", action="store_true", help="write nothing; fail where it is another one")
     asked = parser.parse_args()
     if asked.command == "take":
-        take(asked.dataset, asked.to, not asked.without_times)
+        take(asked.dataset, asked.to, not asked.without_times, asked.times)
     elif asked.check:
         if not PAGE.exists() or PAGE.read_text() != page():
             print("docs/results.md is not what `python datasets/results.py page` writes", file=sys.stderr)
