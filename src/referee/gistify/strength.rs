@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn instances_are_asked_about_what_they_run_and_share_what_is_the_same() {
         let [f, g] = [function("a.py", 1, Some(&[2, 3])), function("b.py", 6, None)];
-        let found = planned(&[&[f.clone()], &[f, g], &[]], 99);
+        let found = planned(&[std::slice::from_ref(&f), &[f.clone(), g], &[]], 99);
         let of = |at: usize| {
             let asked = found.iter().filter(|(_, by)| by.contains(&at));
             asked.map(|(words, _)| words.as_str()).collect::<Vec<_>>()
