@@ -20,7 +20,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::raw::{Raw, RawLimits, RawMutation, RawScreen, RawTier, RawWitness};
-use super::{Config, Dataset, Limits, MINIMAL, Mutation, Resolve, Screen, TierBounds, Witness};
+use super::{
+    BackendKind, Config, Dataset, Limits, MINIMAL, Mutation, Repo, Resolve, Screen, TierBounds, Witness,
+};
 use crate::document::section::Field;
 use crate::document::{Problems, units};
 use crate::record::family::{Family, Unit};
@@ -61,7 +63,7 @@ pub(super) fn config(
         dataset,
         recube: recube::bounds(&raw.recube, problems),
         codetaste: raw.codetaste.clone().into(),
-        witness: witness(&raw.witness, problems),
+        witness: witness(&raw.witness, &repos, problems),
         mutation: mutation(&raw.mutation, problems),
         tier: tier(&raw.tier, problems),
         prompt: raw.prompt.clone().into(),
@@ -154,8 +156,13 @@ fn timeouts_agree(raw: &RawScreen<'_>, problems: &mut Problems<'_>) {
     problems.add(group.at.or(case.at).unwrap_or_default(), message, hint);
 }
 
-fn witness(raw: &RawWitness<'_>, problems: &mut Problems<'_>) -> Witness {
+fn witness(raw: &RawWitness<'_>, repos: &[Repo], problems: &mut Problems<'_>) -> Witness {
     let witness = Witness::from(raw.clone());
+    let contained = repos.iter().find(|repo| repo.backend == BackendKind::Docker);
+    if let (Some(at), true, Some(repo)) = (raw.make.at, witness.make, contained) {
+        let message = format!("{} runs in containers, where no witnesses are made", repo.slug);
+        problems.add(at, message, Some("leave [witness] out, or use backend = \"local\"".to_owned()));
+    }
     if let (Some(at), true, false) = (raw.required.at, witness.required, witness.make) {
         let message = "required asks for witnesses that are not made".to_owned();
         problems.add(at, message, Some("add make = true to [witness]".to_owned()));

@@ -11,7 +11,7 @@ use super::prepare::{Preparation, Prepared};
 use super::release::Former;
 use super::{Pipeline, RepositoryFacts, Stage, shards};
 use crate::attempt::lab::Lab;
-use crate::config::{BackendKind, Repo};
+use crate::config::Repo;
 use crate::dataset::assemble;
 use crate::environment::require_whole;
 use crate::error::{Error, Fault, Result};
@@ -263,11 +263,6 @@ impl<'a> Repository<'a> {
         let Pipeline { config, cache, progress, .. } = self.pipeline;
         if !config.witness.make {
             return Ok(BTreeMap::new());
-        }
-        if self.repo.backend != BackendKind::Local {
-            let refused =
-                Error::usage(format!("{} runs in containers, where no witnesses are made", self.repo.slug));
-            return Err(refused.with_hint("leave [witness] out, or use backend = \"local\""));
         }
         let instances = assemble::instances_of(contribution)?;
         let mut golden: BTreeMap<InstanceId, Vec<CaseResult>> = BTreeMap::new();
