@@ -198,7 +198,7 @@ fn text(text: String) -> File {
 }
 
 /// What a verifier's script begins with: a reward that an agent has left does not count where the judge cannot start.
-const NOTHING_LEFT: &str = "rm -rf /logs/verifier/reward*\n";
+const NOTHING_LEFT: &str = "rm -rf /logs/verifier/reward* /logs/verifier/.reward*\n";
 
 fn script(text: String) -> File {
     File { bytes: text.into_bytes(), executable: true }

@@ -86,10 +86,12 @@ def witnesses(dataset):
 
 
 class Mix:
-    """Submissions as a policy makes them, each with whether it is right; none where nobody knows before."""
+    """Submissions as a policy makes them, each with whether it is right; none where nobody knows before. The share `broken` of
+    them is not Python, for which nothing is run."""
 
-    def __init__(self, dataset, seed):
+    def __init__(self, dataset, seed, broken=0.0):
         self.random = random.Random(seed)
+        self.broken = broken
         self.witnesses = witnesses(dataset)
         self.lock = threading.Lock()
         self.tag = "%d-%d" % (time.time_ns(), os.getpid())
@@ -101,7 +103,10 @@ class Mix:
             number, kind = self.number, self.random.random()
             instance, text = self.random.choice(self.witnesses)
             line = self.random.randrange(len(text.splitlines()))
+            broken = self.random.random() < self.broken
         comment = "\n# %s %d\n" % (self.tag, number)
+        if broken:
+            return instance, BOMBS["not-python"] + comment, False
         if kind < 0.5:
             return instance, text + comment, True
         if kind < 0.8:

@@ -17,13 +17,14 @@ from pathlib import Path
 from load import Mix, Server, ask
 
 
-def run(server, mix, clients, seconds):
-    """Seconds of each answer, and how many were not a judgement."""
+def run(server, mix, clients, seconds, most=float("inf")):
+    """Seconds of each answer, and those that were not a judgement; ends after so many seconds, or submissions."""
     took, other, lock, until = [], [], threading.Lock(), time.monotonic() + seconds
+    last = mix.number + most
 
     def client():
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=900)
-        while time.monotonic() < until:
+        while time.monotonic() < until and mix.number < last:
             instance, text, right = mix.next()
             started = time.monotonic()
             code, answer = ask(server.port, instance, text, connection=connection)
@@ -39,6 +40,22 @@ def run(server, mix, clients, seconds):
     for thread in threads:
         thread.join()
     return sorted(took), other, time.monotonic() - started
+
+
+def memory(server, mix, number):
+    """Prints what the server holds after each tenth of so many submissions of eight clients; returns what was wrong.
+
+    Nine of ten are broken: what the server keeps of them is as much, and they take no time.
+    """
+    wrong, begun = [], server.memory()[0]
+    print("%12s %12s %13s %14s" % ("submissions", "server MB", "runners MB", "bytes of each"))
+    for part in range(1, 11):
+        share = number // 10
+        _, other, _ = run(server, mix, 8, float("inf"), share)
+        wrong += other
+        own, below = server.memory()
+        print("%12d %12.0f %13.0f %14.0f" % (part * share, own / 1e6, below / 1e6, (own - begun) / (part * share)), flush=True)
+    return wrong
 
 
 def cold(python, dataset, number):
@@ -62,6 +79,7 @@ def main():
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", default="1,8,64")
+    parser.add_argument("--memory", type=int, metavar="N", help="also: what the server holds while N submissions are judged")
     parser.add_argument("--python", help="the interpreter of an environment of the dataset, for the cold runs")
     arguments, options = parser.parse_known_args()
     server = Server(arguments.program, arguments.dataset, options)
@@ -70,7 +88,7 @@ def main():
     print("%8s %9s %12s %9s %9s %7s %12s %13s" % (
         "clients", "verdicts", "a minute", "median s", "99 % s", "wrong", "server MB", "runners MB"))
     wrong = 0
-    for clients in map(int, arguments.clients.split(",")):
+    for clients in map(int, filter(None, arguments.clients.split(","))):
         took, other, seconds = run(server, mix, clients, arguments.seconds)
         own, below = server.memory()
         wrong += len(other)
@@ -80,6 +98,8 @@ def main():
             own / 1e6, below / 1e6), flush=True)
         for one in other[:5]:
             print("   ", one)
+    if arguments.memory:
+        wrong += len(memory(server, Mix(arguments.dataset, 3, broken=0.9), arguments.memory))
     print("ended with", server.end())
     if arguments.python:
         each = cold(arguments.python, arguments.dataset, 10)

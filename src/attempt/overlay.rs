@@ -46,14 +46,42 @@ impl Lab {
             ..self.clone()
         })
     }
+
+    /// Keeps an overlay from being removed while the lock lives; none where it is gone already.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub(crate) fn held(&self) -> Result<Option<Lock>> {
+        let lock = Lock::wait_shared(&beside(&self.built.tree, "users.lock"), || {})?;
+        Ok(self.built.tree.is_dir().then_some(lock))
+    }
+
+    /// Removes an overlay that nobody holds.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub(crate) fn removed(&self) -> Result<()> {
+        let tree = &self.built.tree;
+        let _making = Lock::wait(&beside(tree, "lock"), || {})?;
+        let alone = Lock::try_file(&beside(tree, "users.lock"))?;
+        match (alone, tree.parent().filter(|folder| folder.is_dir())) {
+            (Some(_alone), Some(folder)) => store::discard(folder),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A file beside the folder of an overlay, by its tree.
+fn beside(tree: &Path, extension: &str) -> PathBuf {
+    tree.parent().unwrap_or(tree).with_extension(extension)
 }
 
 /// Gives the overlay of this key, made if it is missing or not as it was made.
 fn made(cache: &Cache, key: &str, (tree, patch, history): (&Path, &Patch, History)) -> Result<PathBuf> {
     let shelf = cache.dir("overlays")?;
     let folder = shelf.join(&key[..32]);
-    let _lock = Lock::wait(&shelf.join(format!("{}.lock", &key[..32])), || {})?;
     let (made, contents) = (folder.join("tree"), folder.join("contents"));
+    let _lock = Lock::wait(&beside(&made, "lock"), || {})?;
     match store::find_sealed::<String>(&contents)? {
         Sealed::Whole(recorded) if hash(&made).is_ok_and(|found| found == recorded) => {
             store::mark_used(&folder);

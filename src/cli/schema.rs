@@ -54,9 +54,9 @@ fn summary(family: Family) -> Value {
     }
 }
 
-/// The schema of a type, of the draft that all of them are of. Further keys are allowed: a new one makes no new format.
+/// The schema of what a type is written as, of the draft that all of them are of. Further keys are allowed: a new one makes no new format.
 fn of<T: JsonSchema>() -> Value {
-    SchemaSettings::draft07().into_generator().into_root_schema_for::<T>().to_value()
+    SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
 }
 
 fn no_table(family: Family, table: &str) -> Error {

@@ -232,7 +232,7 @@ section! {
     RawMutation => Mutation {
         /// Small changes of the code that an instance runs, to see which its test notices, at most so many; 0 makes none.
         mutants: Count(0) = 10,
-        /// Publish only instances whose test notices at least this share of them.
+        /// Publish only instances whose test notices at least this share of them, and no commands.
         min_score: Part("share", 1) = 0.0,
     }
 }

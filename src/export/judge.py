@@ -214,23 +214,59 @@ def bound_names(module):
             names.add(one.id)
         elif isinstance(one, ast.comprehension):
             left.append(one.iter)
-        elif not isinstance(one, ast.Lambda):
-            names |= {getattr(one, "name", None)} if isinstance(one, ast.ExceptHandler) else set()
+        elif isinstance(one, ast.Lambda):
+            left += [default for default in (*one.args.defaults, *one.args.kw_defaults) if default]
+        elif isinstance(one, ast.AugAssign):
+            left.append(one.value)
+        elif isinstance(one, ast.AnnAssign):
+            left += [one.target, one.value] if one.value else []
+        else:
+            # Of handlers and patterns.
+            kind = type(one).__name__
+            if kind in ("ExceptHandler", "MatchAs", "MatchStar"):
+                names.add(one.name)
+            elif kind == "MatchMapping":
+                names.add(one.rest)
             left += ast.iter_child_nodes(one)
     return names - {None, "*"}
 
 
-def chosen(choices, bound, used):
-    """The first text whose name is bound and used in the submitted test; else the first whose name is bound, or that has none."""
-    fit = [text for name, text in choices if name in bound and name in used]
-    return next(iter(fit or [text for name, text in choices if name is None or name in bound]), None)
+def own_names(test):
+    """Names that a test, or a function in it, binds for itself, imports left out."""
+    arguments = [one.arg for one in ast.walk(test) if isinstance(one, ast.arg)]
+    return {*arguments, *(one.id for one in ast.walk(test) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load))}
 
 
-def with_test(text, name, parts):
-    """The file with another definition in the place of its test. `parts` are as gistmill writes them."""
+def dotted(expression):
+    """The dotted name that an expression is; none where it is something else."""
+    path = []
+    while isinstance(expression, ast.Attribute):
+        path.append(expression.attr)
+        expression = expression.value
+    return ".".join([expression.id, *reversed(path)]) if isinstance(expression, ast.Name) else None
+
+
+def names_of(text, name):
+    """What the module of a file binds, and the dotted names, with all their beginnings, of its test that are not the test's own."""
     module = ast.parse(text)
-    bound, place = bound_names(module), definition(module, name)
-    used = {one.id for one in ast.walk(place) if isinstance(one, ast.Name)}
+    test = definition(module, name)
+    own, used = own_names(test), {dotted(one) for one in ast.walk(test)} - {None}
+    return bound_names(module), {one for one in used if one.partition(".")[0] not in own}
+
+
+def chosen(choices, bound, used):
+    """The first text whose name is bound and that the submitted test has itself; else the first whose name is bound and used there;
+    else the first whose name is bound, or that has none."""
+    fit = [(name, text) for name, text in choices if name is None or name in bound]
+    best = [text for name, text in fit if name is not None and text in used]
+    return next(iter(best or [text for name, text in fit if name in used] or [text for _, text in fit]), None)
+
+
+def with_test(text, name, parts, names=None):
+    """The file with another definition in the place of its test. `parts` are as gistmill writes them, `names` those of the submission
+    where this is another file."""
+    bound, used = names or names_of(text, name)
+    place = definition(ast.parse(text), name)
     first = min([place.lineno, *(one.lineno for one in place.decorator_list)])
     lines = text.encode().splitlines(keepends=True)
     head = lines[first - 1]
@@ -252,9 +288,7 @@ class Plain(ast.NodeTransformer):
 
     def __init__(self, test):
         self.numbers = {}
-        arguments = [one.arg for one in ast.walk(test) if isinstance(one, ast.arg)]
-        stored = [one.id for one in ast.walk(test) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)]
-        self.own = {*arguments, *stored}
+        self.own = own_names(test)
 
     def visit_Attribute(self, node):
         root, path = node, []
@@ -1101,21 +1135,36 @@ def strict(tree, task, text, test):
 def runs_of(text, tests):
     """Texts that are run, with what was done to each (none: it is judged as it is), and what it must show where that is known."""
     plain, runs = text, []
+    # Names of what was handed in, before a test takes the place of its own.
+    names = {test["defined_as"]: names_of(text, test["defined_as"]) for test in tests if test["variants"]}
     for test in tests:
         if test["variants"]:
-            plain = with_test(plain, test["defined_as"], test["text"])
+            plain = with_test(plain, test["defined_as"], test["text"], names[test["defined_as"]])
     for test in tests:
         for one in test["variants"]:
-            runs.append((with_test(plain, test["defined_as"], one["text"]), one["kind"], one["cases"]))
+            edited = with_test(plain, test["defined_as"], one["text"], names[test["defined_as"]])
+            runs.append((edited, one["kind"], one["cases"]))
         if not test["variants"] and definition(ast.parse(plain), test["name"]):
             raised = random.SystemRandom().sample(RAISED, 3)
             runs += [(with_exception(plain, test["name"], one), f"raises {one}", None) for one in raised]
     return [*runs, (plain, None, None)]
 
 
+def remove(place):
+    """Removes what is there, whatever it is."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    elif place.is_symlink() or place.exists():
+        place.unlink()
+
+
 def write(folder, name, value):
+    """A new file, whatever somebody has left under its names."""
     aside = folder / f".{name}"
-    aside.write_text(json.dumps(value, indent=1))
+    for place in (aside, folder / name):
+        remove(place)
+    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "w") as file:
+        json.dump(value, file, indent=1)
     aside.replace(folder / name)
 
 
@@ -1123,8 +1172,7 @@ def main(task_file, file, folder, log, container):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("reward.json", "reward.txt", "reward-details.json"):
-        if (folder / name).is_symlink() or (folder / name).exists():
-            (folder / name).unlink()
+        remove(folder / name)
     if os.geteuid() == 0:
         for place in (folder, Path(task_file).parent if container else None):
             if place is not None:

@@ -53,7 +53,7 @@ pub use recall::{TracedFunction, trace_recall};
 pub use strict::{Against, counts_for_commands, strict_findings};
 pub use test_lines::{Overlap, test_overlap};
 pub use units::{LineKind, LineType};
-pub use variants::twins::{Twin, other_value, twins};
+pub use variants::twins::{Answer, Twin, twins};
 pub use variants::{Proposal, Refutes, failing, in_file, variants};
 pub use variations::{Input, variations};
 pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge, judge_command};

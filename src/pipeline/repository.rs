@@ -199,7 +199,6 @@ impl<'a> Repository<'a> {
             work.screening.cold(&self.parity_groups(&work), 1)?;
             let contribution = self.contribution(&work, choice)?;
             let witnesses = self.witnesses(&prepared.lab, &contribution)?;
-            let strengths = self.strengths(&prepared, &contribution)?;
             let before = unfit.len();
             if self.pipeline.config.witness.required {
                 let without = witnesses.iter().filter(|(_, witness)| !witness.columns.is_made());
@@ -214,6 +213,10 @@ impl<'a> Repository<'a> {
                 let without = contribution.published.iter().filter(|id| !is_left(id));
                 unfit.without_variants.extend(without.cloned());
             }
+            if unfit.len() > before {
+                continue;
+            }
+            let strengths = self.strengths(&prepared, &contribution)?;
             let least = self.pipeline.config.mutation.min_score;
             let score = |id: &InstanceId| strengths.get(id).and_then(|strength| strength.mutation_score);
             let weak = contribution.published.iter().filter(|id| score(id).unwrap_or_default() < least);

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{
-    Comprehension, ExceptHandler, Expr, ExprContext, ExprLambda, Operator, Parameters, Pattern, Stmt,
-    StmtImport, StmtImportFrom, WithItem,
+    AnyParameterRef, Comprehension, ExceptHandler, Expr, ExprContext, ExprLambda, Operator, Parameters,
+    Pattern, Stmt, StmtImport, StmtImportFrom, WithItem,
 };
 
 /// How many assignments are followed from a name to what it was first.
@@ -295,7 +295,7 @@ impl<'a> Collector<'a> {
                     visitor::walk_stmt(self, statement);
                 }
             }
-            Stmt::Global(global) => {
+            Stmt::Global(global) if self.reach != Reach::Statements => {
                 self.elsewhere.extend(global.names.iter().map(ruff_python_ast::Identifier::as_str));
             }
             Stmt::Assign(assign) if assign.targets.len() == 1 => {
@@ -327,9 +327,11 @@ impl<'a> Visitor<'a> for Collector<'a> {
                 self.bind(&name.id, Binding::Own);
             }
             Expr::Named(named) if self.reach != Reach::Inner => self.bind_value(&named.target, &named.value),
-            Expr::Lambda(ExprLambda { parameters: Some(parameters), .. })
-                if self.reach != Reach::Statements =>
-            {
+            Expr::Lambda(lambda) if self.reach == Reach::Statements => {
+                let parameters = lambda.parameters.iter().flat_map(|all| all.iter());
+                parameters.filter_map(AnyParameterRef::default).for_each(|default| self.visit_expr(default));
+            }
+            Expr::Lambda(ExprLambda { parameters: Some(parameters), .. }) => {
                 self.bind_parameters(parameters);
                 visitor::walk_expr(self, expression);
             }

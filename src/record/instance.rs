@@ -301,7 +301,7 @@ pub struct Contribution {
     pub published: BTreeSet<InstanceId>,
     /// Where they were asked for; also of groups that are not published for want of one.
     pub witnesses: BTreeMap<InstanceId, Witness>,
-    /// Where it was measured; also of groups that are not published for want of it.
+    /// Where it was measured.
     pub strengths: BTreeMap<InstanceId, Strength>,
     /// Edited texts of the tests of what is published; none of what is not published for want of one.
     pub variants: BTreeMap<InstanceId, Vec<Variant>>,

@@ -278,8 +278,8 @@ pub enum Part {
     },
 }
 
-/// Texts, each with a name. The first counts whose name the file binds and its own test uses; else the first whose name the
-/// file binds, or that has none.
+/// Texts, each with a name. The first counts whose name the file binds and that its own test has; else the first whose name the file
+/// binds and its own test has; else the first whose name the file binds, or that has none.
 pub type Choices = Vec<(Option<String>, Option<String>)>;
 
 /// Names of a file in which a test is put.
@@ -287,19 +287,19 @@ pub type Choices = Vec<(Option<String>, Option<String>)>;
 pub struct NamesOfFile {
     /// What its module binds.
     pub bound: BTreeSet<String>,
-    /// What its own test names. A module and a function can have the same name: `attr.s` of the repository is `s` where a file
-    /// binds `attr` to something else.
+    /// The dotted names of its own test, with all their beginnings, that are not the test's own. A module and a function can have
+    /// the same name: `attr.s` of the repository is `s` where a file binds `attr` to something else.
     pub used: BTreeSet<String>,
 }
 
 /// The text that counts in a file with these names.
 pub fn chosen<'a>(choices: &'a Choices, names: &NamesOfFile) -> Option<&'a str> {
     let is_bound = |name: &String| names.bound.contains(name);
-    let is_used =
-        |name: &Option<String>| name.as_ref().is_some_and(|name| is_bound(name) && names.used.contains(name));
-    let counts = |name: &Option<String>| name.as_ref().is_none_or(is_bound);
-    let found = choices.iter().find(|(name, _)| is_used(name));
-    found.or_else(|| choices.iter().find(|(name, _)| counts(name))).and_then(|(_, text)| text.as_deref())
+    let is_used = |name: &Option<String>| name.as_ref().is_some_and(|name| names.used.contains(name));
+    let fit: Vec<_> = choices.iter().filter(|(name, _)| name.as_ref().is_none_or(is_bound)).collect();
+    let best = fit.iter().find(|(name, text)| name.is_some() && is_used(text));
+    let found = best.or_else(|| fit.iter().find(|(name, _)| is_used(name))).or(fit.first());
+    found.and_then(|(_, text)| text.as_deref())
 }
 
 /// What judging makes of the cases.

@@ -12,7 +12,7 @@ use crate::attempt::pool::{Event, Parking, Terms};
 use crate::attempt::{attempt_of, node_id, not_collected, tasks};
 use crate::error::{Error, Fault, Result};
 use crate::family::recube::exchanged;
-use crate::interrupt::Waiting;
+use crate::interrupt::{self, Waiting};
 use crate::record::collected::Group;
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::outcome::{Attempt, Exit, Outcome};
@@ -20,7 +20,7 @@ use crate::record::patch::PathProblem;
 use crate::record::world::World;
 use crate::runner::protocol::TraceMode;
 use crate::store::journal::Journal;
-use crate::store::{Cache, discard};
+use crate::store::{Cache, Lock};
 
 /// Raised when the same text may show something else.
 const VERSION: &str = "recube-3";
@@ -38,6 +38,9 @@ pub(crate) struct Shown {
     pub(crate) crashed: BTreeSet<String>,
     /// Why no group could be run at all.
     pub(crate) broken: Option<String>,
+    /// Whether that is because pytest does not begin with these texts, and not because of the machine.
+    #[serde(default)]
+    pub(crate) refused: bool,
 }
 
 impl Shown {
@@ -89,8 +92,8 @@ pub(crate) struct Runs {
     parking: Parking,
 }
 
-/// A tree that is made by whoever asks first.
-type Base = Arc<Mutex<Option<Arc<Lab>>>>;
+/// A tree that is made by whoever asks first, and held as long as it is used here.
+type Base = Arc<Mutex<Option<(Arc<Lab>, Lock)>>>;
 
 struct Recorded {
     journal: Journal,
@@ -179,11 +182,11 @@ impl Runs {
         let key = (place.lab.built.key.clone(), place.target.to_owned());
         let cell = Arc::clone(opened(&self.bases).entry(key).or_default());
         let mut base = opened(&cell);
-        if let Some(base) = &*base {
-            return Ok(Arc::clone(base));
+        if let Some((lab, _)) = &*base {
+            return Ok(Arc::clone(lab));
         }
         let texts = BTreeMap::from([(place.target.to_owned(), String::new())]);
-        Ok(Arc::clone(base.insert(Arc::new(laid(place, &texts)?))))
+        Ok(Arc::clone(&base.insert(laid(place, &texts)?).0))
     }
 
     /// Removes what was made for texts in the place of a target: its tree, and the runners that work there.
@@ -194,31 +197,42 @@ impl Runs {
         let key = (place.lab.built.key.clone(), place.target.to_owned());
         let Some(cell) = opened(&self.bases).remove(&key) else { return Ok(()) };
         let base = opened(&cell).take();
-        if let Some(base) = base {
-            self.parking.leave(&base.built.tree);
-            base.built.tree.parent().map_or(Ok(()), discard)?;
+        if let Some((lab, held)) = base {
+            self.parking.leave(&lab.built.tree);
+            drop(held);
+            lab.removed()?;
         }
         Ok(())
     }
 
     /// Runs groups with these texts in the places of files.
     fn run(&self, place: TargetLab<'_>, texts: &BTreeMap<String, String>, groups: &[Group]) -> Result<Shown> {
-        let base = self.base(place)?;
-        let mut made = self.run_in((&base, Some(texts)), place.waiting, groups);
+        let mut made =
+            self.base(place).and_then(|base| self.run_in((&base, Some(texts)), place.waiting, groups));
         if made.as_ref().is_err_and(|error| error.fault() == Fault::Repository) {
             // pytest may need the target itself to be imported: then each text has a tree and runners of its own.
-            let alone = laid(place, texts)?;
-            made = self.run_in((&alone, None), place.waiting, groups);
-            if let Some(folder) = alone.built.tree.parent() {
-                discard(folder)?;
-            }
+            made = self.alone(place, texts, groups);
         }
         match made {
             Err(error) if matches!(error.fault(), Fault::Harness | Fault::Repository) => {
-                Ok(Shown { broken: Some(error.to_string()), ..Shown::default() })
+                let refused = error.fault() == Fault::Repository;
+                Ok(Shown { broken: Some(error.to_string()), refused, ..Shown::default() })
             }
             other => other,
         }
+    }
+
+    fn alone(
+        &self,
+        place: TargetLab<'_>,
+        texts: &BTreeMap<String, String>,
+        groups: &[Group],
+    ) -> Result<Shown> {
+        let (alone, held) = laid(place, texts)?;
+        let made = self.run_in((&alone, None), place.waiting, groups);
+        drop(held);
+        let removed = alone.removed();
+        made.and_then(|made| removed.map(|()| made))
     }
 
     fn run_in(
@@ -253,15 +267,21 @@ impl Runs {
 }
 
 /// The tree with these texts in the places of files, without history and without byte code of the target.
-fn laid(place: TargetLab<'_>, texts: &BTreeMap<String, String>) -> Result<Lab> {
+fn laid(place: TargetLab<'_>, texts: &BTreeMap<String, String>) -> Result<(Arc<Lab>, Lock)> {
     let exchange = || {
         let mut patch = exchanged(place.target, b"", place.byte_code)?;
         texts.iter().try_for_each(|(path, text)| patch.put(path, text.clone().into_bytes()))?;
         Ok(patch)
     };
     let patch = exchange()
-        .map_err(|_: PathProblem| Error::internal(format!("{} is not a file of a tree", place.target)))?;
-    place.lab.with(place.cache, &patch, History::Hidden)
+        .map_err(|_: PathProblem| Error::repository(format!("{:?} is not a file of a tree", place.target)))?;
+    loop {
+        let lab = place.lab.with(place.cache, &patch, History::Hidden)?;
+        if let Some(held) = lab.held()? {
+            return Ok((Arc::new(lab), held));
+        }
+        interrupt::check()?;
+    }
 }
 
 fn opened<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

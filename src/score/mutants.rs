@@ -1,5 +1,6 @@
 //! Mutants of a file: its text with one thing in it changed, to see what tests notice.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -25,36 +26,50 @@ pub(crate) struct Mutant {
     pub(crate) operator: &'static str,
     /// The line where it is, 1-based.
     pub(crate) at: u32,
+    /// The byte of that line where it begins, 1-based.
+    column: u32,
     /// First line of the outermost function that it is in, decorators included, 1-based.
     pub(crate) function: u32,
     /// Its place among all mutants of all files: a hash of the seed, the file and the change.
     pub(crate) rank: String,
     cut: Range<usize>,
-    put: String,
+    put: Put,
+}
+
+/// What is written in the place of a cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Put {
+    Text(Cow<'static, str>),
+    /// The cut itself, negated.
+    Negated,
 }
 
 impl Mutant {
     /// The file with this change; none where that is not Python.
     pub(crate) fn text(&self, original: &str) -> Option<String> {
         let text = without_mark(original);
-        let text = [text.get(..self.cut.start)?, &self.put, text.get(self.cut.end..)?].concat();
+        let put = match &self.put {
+            Put::Text(put) => put.clone(),
+            Put::Negated => format!("(not ({}))", text.get(self.cut.clone())?).into(),
+        };
+        let text = [text.get(..self.cut.start)?, &put, text.get(self.cut.end..)?].concat();
         parse(&text, |_| ()).ok()?;
         Some(text)
     }
 
-    /// The change in words, without code: `12 comparison == → !=`.
+    /// The change in words, without code: `12:7 comparison == → !=`.
     pub(crate) fn words(&self, original: &str) -> String {
         let cut = without_mark(original).get(self.cut.clone()).unwrap_or_default();
-        let what = match self.operator {
-            REMOVED => " taken away".to_owned(),
-            CONDITION => " negated".to_owned(),
-            RETURN => format!(" {}", self.put),
-            _ => {
+        let what = match (self.operator, &self.put) {
+            (REMOVED, _) => " taken away".to_owned(),
+            (_, Put::Negated) => " negated".to_owned(),
+            (RETURN, Put::Text(put)) => format!(" {}", put.trim_start()),
+            (_, Put::Text(put)) => {
                 let cut: String = cut.split_whitespace().collect::<Vec<_>>().join(" ");
-                format!(" {} → {}", cut.chars().take(SHOWN).collect::<String>(), self.put)
+                format!(" {} → {put}", cut.chars().take(SHOWN).collect::<String>())
             }
         };
-        format!("{} {}{what}", self.at, self.operator)
+        format!("{}:{} {}{what}", self.at, self.column, self.operator)
     }
 }
 
@@ -72,6 +87,8 @@ pub(crate) fn mutants(original: &str, (seed, file): (u64, &str), lines: &BTreeSe
             lines: parsed.lines,
             ran: lines,
             line: 0,
+            last: BTreeSet::new(),
+            shared: BTreeSet::new(),
             ranked: (seed.to_string(), file),
             all: Vec::new(),
         };
@@ -93,6 +110,10 @@ struct Changes<'a> {
     ran: &'a BTreeSet<u32>,
     /// First line of the function that is read.
     line: u32,
+    /// Where the last statements of functions begin.
+    last: BTreeSet<TextSize>,
+    /// Names of the function that is read which functions inside it declare `nonlocal`: one that is bound nowhere does not compile.
+    shared: BTreeSet<String>,
     /// The seed and the file.
     ranked: (String, &'a str),
     all: Vec<Mutant>,
@@ -101,16 +122,46 @@ struct Changes<'a> {
 impl Changes<'_> {
     fn function(&mut self, function: &StmtFunctionDef) {
         self.line = self.lines.of_node(function).0;
+        let mut shared = Shared::default();
+        shared.visit_body(&function.body);
+        self.shared = shared.0;
+        self.body(function);
+    }
+
+    fn body(&mut self, function: &StmtFunctionDef) {
+        self.last.extend(function.body.last().map(Ranged::start));
         self.visit_body(without_docstring(&function.body));
     }
 
-    fn add(&mut self, operator: &'static str, cut: TextRange, put: impl Into<String>) {
+    /// Whether a statement binds a name that another function takes from here.
+    fn binds_shared(&self, statement: &Stmt) -> bool {
+        let targets: &[Expr] = match statement {
+            Stmt::Assign(one) => &one.targets,
+            Stmt::AnnAssign(one) => std::slice::from_ref(&*one.target),
+            Stmt::AugAssign(one) => std::slice::from_ref(&*one.target),
+            _ => return false,
+        };
+        let mut bound = Bound::default();
+        for target in targets {
+            bound.visit_expr(target);
+        }
+        bound.0.iter().any(|name| self.shared.contains(name))
+    }
+
+    fn add(&mut self, operator: &'static str, cut: TextRange, put: impl Into<Cow<'static, str>>) {
+        self.add_put(operator, cut, Put::Text(put.into()));
+    }
+
+    fn add_put(&mut self, operator: &'static str, cut: TextRange, put: Put) {
         let line = self.lines.line(cut.start());
         if self.ran.contains(&line) || self.ran.contains(&self.line) {
+            let before = &self.text[..cut.start().to_usize()];
+            let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+            let column = u32::try_from(column).unwrap_or(u32::MAX);
             let cut = cut.start().to_usize()..cut.end().to_usize();
             let [start, end] = [cut.start, cut.end].map(|at| at.to_string());
             let rank = hash_parts(&[&*self.ranked.0, self.ranked.1, operator, &*start, &*end]);
-            self.all.push(Mutant { operator, at: line, function: self.line, rank, cut, put: put.into() });
+            self.all.push(Mutant { operator, at: line, column, function: self.line, rank, cut, put });
         }
     }
 
@@ -137,8 +188,36 @@ impl Changes<'_> {
     }
 
     fn negate(&mut self, test: &Expr) {
-        let written = &self.text[test.range()];
-        self.add(CONDITION, test.range(), format!("(not ({written}))"));
+        // One comparison is negated by its operator.
+        if !matches!(test, Expr::Compare(compare) if compare.ops.len() == 1) {
+            self.add_put(CONDITION, test.range(), Put::Negated);
+        }
+    }
+}
+
+/// Names that are declared `nonlocal`.
+#[derive(Default)]
+struct Shared(BTreeSet<String>);
+
+impl<'a> Visitor<'a> for Shared {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        if let Stmt::Nonlocal(names) = statement {
+            self.0.extend(names.names.iter().map(ToString::to_string));
+        }
+        walk_stmt(self, statement);
+    }
+}
+
+/// Names in a target.
+#[derive(Default)]
+struct Bound(BTreeSet<String>);
+
+impl<'a> Visitor<'a> for Bound {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if let Expr::Name(name) = expression {
+            self.0.insert(name.id.to_string());
+        }
+        walk_expr(self, expression);
     }
 }
 
@@ -186,7 +265,9 @@ const COMPARISONS: [TokenKind; 9] = [
 
 impl<'a> Visitor<'a> for Changes<'_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
-        if says_something(statement) {
+        // Without a `return` at its end a function returns None, as another mutant has it.
+        let is_last_return = statement.is_return_stmt() && self.last.contains(&statement.start());
+        if says_something(statement) && !is_last_return && !self.binds_shared(statement) {
             self.add(REMOVED, statement.range(), "pass");
         }
         match statement {
@@ -197,10 +278,11 @@ impl<'a> Visitor<'a> for Changes<'_> {
             Stmt::While(each) => self.negate(&each.test),
             Stmt::Return(back) => {
                 if let Some(value) = back.value.as_deref().filter(|value| !value.is_none_literal_expr()) {
-                    self.add(RETURN, value.range(), "None");
+                    let is_close = self.text[..value.start().to_usize()].ends_with("return");
+                    self.add(RETURN, value.range(), if is_close { " None" } else { "None" });
                 }
             }
-            Stmt::FunctionDef(function) => return self.visit_body(without_docstring(&function.body)),
+            Stmt::FunctionDef(function) => return self.body(function),
             _ => {}
         }
         walk_stmt(self, statement);
@@ -310,16 +392,34 @@ mod tests {
                 "{line}"
             );
         }
-        let text = "def f():\n    if v is  not w:\n        return 12\n";
-        let words: BTreeSet<String> = all(text, &[2, 3]).iter().map(|one| one.words(text)).collect();
+        let text = "def f():\n    if v is  not w:\n        return 12\n    if v:\n        return\"x\"\n";
+        let words: BTreeSet<String> = all(text, &[2, 3, 4, 5]).iter().map(|one| one.words(text)).collect();
         let expected = [
-            "2 comparison is not → is",
-            "2 condition negated",
-            "3 integer 12 → 13",
-            "3 return None",
-            "3 statement taken away",
+            "2:10 comparison is not → is",
+            "3:16 integer 12 → 13",
+            "3:16 return None",
+            "3:9 statement taken away",
+            "4:8 condition negated",
+            "5:15 return None",
+            "5:9 statement taken away",
         ];
         assert_eq!(words, expected.map(str::to_owned).into());
+        assert!(texts(&small(text, &[5]), text).contains(&text.replace("\"x\"", " None")));
+    }
+
+    #[test]
+    fn no_two_are_the_same_program_and_none_fails_to_compile() {
+        let text = "def f(a):\n    if a < 1:\n        return a\n    return 2 * a\n";
+        let words: BTreeSet<String> = all(text, &[2, 4]).iter().map(|one| one.words(text)).collect();
+        let expected =
+            ["2:10 comparison < → >=", "2:12 integer 1 → 2", "4:12 integer 2 → 3", "4:12 return None"];
+        assert_eq!(words, expected.map(str::to_owned).into(), "its last statement is not taken away as well");
+        assert_eq!(all("def f():\n    g()\n    return\n", &[3]), [], "nothing would change");
+        let text =
+            "def f():\n    n = 0\n    m = 0\n    def g():\n        nonlocal n\n        n += 1\n    g()\n";
+        let lines: Vec<u32> =
+            all(text, &[2, 3, 6]).iter().filter(|one| one.operator == REMOVED).map(|one| one.at).collect();
+        assert_eq!(lines, [3], "`nonlocal` needs a name that is bound");
     }
 
     #[test]

@@ -250,6 +250,11 @@ fn forms<R: InstanceRow>(
         schema::kinds(&columns).map_err(|error| Error::internal("cannot make columns").with_source(error))?;
     let there: BTreeMap<_, _> = table.kinds().into_iter().collect();
     for (column, kind) in there.iter().filter(|one| kinds.iter().all(|known| known.0 != *one.0)) {
+        if is_older(dataset) {
+            let version = &dataset.manifest.tool.version;
+            found.is_not_verified(format!("{file}: the column {column}, which gistmill {version} had"));
+            continue;
+        }
         let said = Value::from(format!("a column of {kind}"));
         found.differs(&file, "", column, (&said, &"no such column".into()));
     }
@@ -302,11 +307,13 @@ fn lines<R: InstanceRow>(
     }
     for (line, instance) in lines.iter().zip(instances) {
         interrupt::check()?;
-        let mut expected = row_of(*instance)?;
+        let (mut line, mut expected) = (line.clone(), row_of(*instance)?);
         if is_older(dataset) {
+            // Each has keys that the other does not know.
+            line.retain(|column, _| expected.contains_key(column));
             expected.retain(|column, _| line.contains_key(column));
         }
-        found.rows_differ(&file, instance.instance_id().as_str(), line, &expected);
+        found.rows_differ(&file, instance.instance_id().as_str(), &line, &expected);
     }
     Ok(())
 }

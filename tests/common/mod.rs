@@ -201,7 +201,7 @@ fn is_needed(name: &str) -> bool {
         || ["PIP_", "UV_", "SSL_CERT_"].iter().any(|prefix| upper.starts_with(prefix))
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder can be made");
     for entry in
         std::fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())).flatten()

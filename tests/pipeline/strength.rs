@@ -73,16 +73,16 @@ fn what_a_test_does_not_notice_is_named_and_weak_tests_can_be_left_out() {
     assert_eq!(
         survive(&strong),
         [
-            "shop/till.py:12 statement taken away",
-            "shop/till.py:5 integer 0 → 1",
-            "shop/till.py:7 statement taken away",
+            "shop/till.py:12:5 statement taken away",
+            "shop/till.py:5:19 integer 0 → 1",
+            "shop/till.py:7:5 statement taken away",
         ]
     );
     let score = |row: &Value| row["mutation_score"].as_f64().expect("is known");
     let mutants = strong["mutants"].as_u64().expect("is known");
     assert!((score(&strong) - (mutants - 3) as f64 / mutants as f64).abs() < 1e-9, "{strong}");
     assert!(score(&weak) < 0.5, "{weak}");
-    assert!(survive(&weak).contains(&"shop/till.py:4 sum + → -".to_owned()), "{weak}");
+    assert!(survive(&weak).contains(&"shop/till.py:4:25 sum + → -".to_owned()), "{weak}");
     assert!(strong["needed_statements"].as_f64() > weak["needed_statements"].as_f64());
     all.run(&["verify", "output/trees/1"]).with_code(0);
     let subset = std::fs::read_to_string(all.path().join("output/trees/1/subsets/strong.jsonl"));

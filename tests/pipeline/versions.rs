@@ -161,3 +161,82 @@ fn diff_tells_what_came_what_went_and_why_and_what_changed() {
     assert_eq!(hash(old, "test_moves"), hash(new, "test_moves"));
     assert_ne!(hash(old, "test_adds_up"), hash(new, "test_adds_up"));
 }
+
+/// A dataset of format 2 as gistmill 0.1.0 wrote it, but for its page, of the commit that [`older`] makes.
+const OLDER: &str = "tests/data/older";
+
+/// A bench with that dataset in `older`, and a repository with its commit, pinned by a config.
+fn older() -> (Bench, PathBuf) {
+    let bench = Bench::new();
+    let tree = bench.tree("small_and_good");
+    let repository = Repository::init(&tree).expect("a repository can be made");
+    repository.set_head("refs/heads/main").expect("the branch can be named");
+    let first = commit(&tree, "First\n", 0);
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(OLDER);
+    crate::common::copy(&from, &bench.path().join("older"));
+    bench.write_config(&format!(
+        "[dataset]\nname = \"trees\"\nversion = \"1\"\n\n[[repo]]\nslug = \"trees/small_and_good\"\n\
+         git = \"file://{}\"\ncommit = \"{first}\"\n",
+        tree.display()
+    ));
+    (bench, tree)
+}
+
+#[test]
+fn an_older_dataset_is_read_scored_verified_compared_and_refreshed() {
+    let (bench, tree) = older();
+    let source = format!("trees/small_and_good={}", tree.display());
+    let listed = json(&bench.run(&["list", "--dataset", "older", "--format", "json"]).with_code(0));
+    let groups = listed["groups"].as_array().expect("a list");
+    assert_eq!((groups.len(), groups.iter().filter(|row| row["kept"] == true).count()), (4, 3), "{listed:#}");
+    bench.run(&["report", "--dataset", "older"]).with_code(0);
+    assert!(bench.path().join("older/report.html").is_file());
+    bench.run(&["subset", "older", "--subset", "top"]).with_code(0);
+
+    let instances = Dataset::at(&bench.path().join("older")).instances();
+    let wanted = instances.iter().find(|one| one["test_function"] == "test_adds_up").expect("is published");
+    let id = wanted["instance_id"].as_str().expect("has an id");
+    let text = |value: &str| {
+        format!(
+            "import pytest\n\n\nclass Tally:\n    def __init__(self):\n        self.counts = {{}}\n\n    def add(self, name):\n        \
+             self.counts[name] = self.counts.get(name, 0) + {value}\n        return self.counts[name]\n\n\n@pytest.fixture\ndef tally():\n    \
+             return Tally()\n\n\nclass TestTwice:\n    def test_adds_up(self, tally):\n        tally.add(\"x\")\n        assert tally.add(\"x\") == 2\n"
+        )
+    };
+    for (run, value) in [("good", "1"), ("wrong", "2")] {
+        let folder = bench.path().join("runs").join(run).join(id);
+        std::fs::create_dir_all(&folder).expect("can be made");
+        std::fs::write(folder.join("concise.py"), text(value)).expect("can be written");
+    }
+    let scored = ["score", "older", "--source", &source, "-i", id, "runs/good", "runs/wrong"];
+    bench.run(&scored).with_code(0);
+    for (run, fidelity) in [("good", true), ("wrong", false)] {
+        let scores = bench.path().join("scores/older/1").join(run).join("scores.jsonl");
+        let row: Value =
+            serde_json::from_slice(&std::fs::read(scores).expect("is written")).expect("is one row");
+        assert_eq!(row["fidelity"], fidelity, "{row:#}");
+        assert_eq!(row["variants"], Value::Null, "it is judged by the rules of its dataset: {row:#}");
+    }
+
+    let verified = bench.run(&["verify", "older", "--source", &source]).with_code(0);
+    assert!(
+        verified.stdout.contains("in the fork tree 3 of 3, cold 3 of 3, trace 3 of 3"),
+        "{}",
+        verified.stdout
+    );
+
+    let tests = tree.join("tests/test_tally.py");
+    let changed = std::fs::read_to_string(&tests).expect("is there").replace(
+        "def test_is_wrong",
+        "def test_new(tally):\n    tally.add(\"x\")\n    assert total(tally) == 1\n\n\ndef test_is_wrong",
+    );
+    std::fs::write(&tests, changed).expect("can be written");
+    commit(&tree, "Second", 1);
+    bench.run(&["refresh", "repos.toml", "--set-version", "2"]).with_code(0);
+    bench.build(&[]).with_code(0);
+    let diff = json(&bench.run(&["diff", "older", "output/trees/2", "--format", "json"]).with_code(0));
+    assert_eq!(diff["total"]["unchanged"], 3, "{diff:#}");
+    let added = diff["repositories"]["trees/small_and_good"]["added"].as_array().expect("a list");
+    let added: Vec<&Value> = added.iter().map(|row| &row["group_id"]).collect();
+    assert_eq!(added, ["tests/test_tally.py::test_new"]);
+}

@@ -210,25 +210,28 @@ fn examine(parsed: Parsed<'_>, test: &TestName, original: &Original, modules: &M
     if lines == original.lines {
         State::Equal
     } else {
-        let names = NamesOfFile { bound: locate::bound_names(parsed.body), used: names_in(definition) };
+        let used = names_in(definition, &locals);
+        let names = NamesOfFile { bound: locate::bound_names(parsed.body), used };
         State::Differs { names }
     }
 }
 
-/// The names that a statement has anywhere.
-fn names_in(statement: &Stmt) -> BTreeSet<String> {
-    struct Names(BTreeSet<String>);
-    impl<'a> Visitor<'a> for Names {
+/// The dotted names that a statement has anywhere, with all their beginnings; those with a local root are left out.
+fn names_in(statement: &Stmt, locals: &BTreeSet<String>) -> BTreeSet<String> {
+    struct Names<'l>(&'l BTreeSet<String>, BTreeSet<String>);
+    impl<'a> Visitor<'a> for Names<'_> {
         fn visit_expr(&mut self, expression: &'a Expr) {
-            if let Expr::Name(name) = expression {
-                self.0.insert(name.id.to_string());
+            if let Some((root, names)) = tree::chain(expression)
+                && !self.0.contains(root)
+            {
+                self.1.insert([&[root][..], &names].concat().join("."));
             }
             visitor::walk_expr(self, expression);
         }
     }
-    let mut names = Names(BTreeSet::new());
+    let mut names = Names(locals, BTreeSet::new());
     names.visit_stmt(statement);
-    names.0
+    names.1
 }
 
 /// A definition with adjusted names and imports: its text from the first decorator on, and what must be done to move it.
@@ -248,8 +251,9 @@ fn adjusted(
     let Found::Function { definition, function, .. } = locate::locate(source.body, &original.name) else {
         return Definition { lines: Vec::new(), indentation: String::new() };
     };
-    let bindings = Bindings::of_file(modules, path, source.body).without(&locate::local_names(function));
-    let (edits, texts) = Adjust::of(source, definition, &bindings, &original.of_module);
+    let locals = locate::local_names(function);
+    let bindings = Bindings::of_file(modules, path, source.body).without(&locals);
+    let (edits, texts) = Adjust::of(source, definition, &bindings, (&original.of_module, &locals));
     let text = |edit: &Edit| match edit {
         Edit::OneOf(choices) => chosen(choices, names).unwrap_or_default().to_owned(),
         Edit::Statements(all) => {
@@ -279,9 +283,9 @@ pub(super) fn parts(
         let Found::Function { definition, function, .. } = locate::locate(source.body, &read.name) else {
             return None;
         };
-        let bindings =
-            Bindings::of_file(modules, original.path, source.body).without(&locate::local_names(function));
-        let (edits, texts) = Adjust::of(source, definition, &bindings, &read.of_module);
+        let locals = locate::local_names(function);
+        let bindings = Bindings::of_file(modules, original.path, source.body).without(&locals);
+        let (edits, texts) = Adjust::of(source, definition, &bindings, (&read.of_module, &locals));
         let parts = cut_parts(source, definition, &edits, &texts);
         Some((read.name, parts))
     })
@@ -362,6 +366,8 @@ struct Adjust<'a> {
     source: &'a str,
     bindings: &'a Bindings<'a>,
     renamed: &'a BTreeMap<String, String>,
+    /// Names that the test binds itself: one of the file with such a name is asked for by `globals()`.
+    locals: &'a BTreeSet<String>,
     edits: Vec<(TextRange, Edit)>,
     /// Where strings stand: lines that begin in one are not moved.
     texts: Vec<TextRange>,
@@ -384,10 +390,10 @@ impl<'a> Adjust<'a> {
         source: Parsed<'a>,
         definition: &'a Stmt,
         bindings: &'a Bindings<'a>,
-        renamed: &'a BTreeMap<String, String>,
+        (renamed, locals): (&'a BTreeMap<String, String>, &'a BTreeSet<String>),
     ) -> (Vec<(TextRange, Edit)>, Vec<TextRange>) {
         let mut adjust =
-            Adjust { source: source.text, bindings, renamed, edits: Vec::new(), texts: Vec::new() };
+            Adjust { source: source.text, bindings, renamed, locals, edits: Vec::new(), texts: Vec::new() };
         adjust.visit_stmt(definition);
         adjust.edits.sort_by_key(|(range, _)| range.start());
         (adjust.edits, adjust.texts)
@@ -401,16 +407,22 @@ impl<'a> Adjust<'a> {
         let mut starts = Vec::new();
         let mut at = expression;
         while let Expr::Attribute(attribute) = at {
-            starts.push(attribute.attr.start().to_usize());
+            starts.push(attribute.attr.range());
             at = &attribute.value;
         }
         starts.reverse();
-        let (start, Some(end)) = (expression.start(), starts.get(used).copied()) else { return true };
-        let text = |from: usize| Some(&self.source[from..end]);
-        let mut choices = vec![choice(Some(root), text(start.to_usize()))];
-        choices.extend((0..=used).rev().map(|at| choice(Some(names[at]), text(starts[at]))));
-        choices.push(choice(None, text(end)));
-        self.edits.push((TextRange::new(start, TextSize::new(end as u32)), Edit::OneOf(choices)));
+        let Some(end) = starts.get(used).map(Ranged::end) else { return true };
+        let text = |from: TextSize| &self.source[from.to_usize()..end.to_usize()];
+        let cut = |at: usize| {
+            if self.locals.contains(names[at]) {
+                return format!("globals()['{}']{}", names[at], text(starts[at].end()));
+            }
+            text(starts[at].start()).to_owned()
+        };
+        let mut choices = vec![choice(Some(root), Some(text(expression.start())))];
+        choices.extend((0..=used).rev().map(|at| choice(Some(names[at]), Some(&cut(at)))));
+        choices.push(choice(None, Some(&cut(used))));
+        self.edits.push((TextRange::new(expression.start(), end), Edit::OneOf(choices)));
         true
     }
 

@@ -251,6 +251,18 @@ mod tests {
     use super::*;
     use crate::score::text::parse;
 
+    /// The judge of exports reads the same table.
+    #[test]
+    fn a_module_binds_what_python_binds() {
+        let table = include_str!("../../export/tools/tests/bound_names.json");
+        let table: Vec<(String, Vec<String>)> = serde_json::from_str(table).unwrap();
+        assert!(table.len() > 20);
+        for (text, names) in table {
+            let bound = parse(&text, |parsed| bound_names(parsed.body)).unwrap();
+            assert_eq!(bound.into_iter().collect::<Vec<_>>(), names, "{text}");
+        }
+    }
+
     fn found(text: &str, test: &str) -> String {
         let Ok(test) = test.parse();
         parse(text, |parsed| match locate(parsed.body, &test) {

@@ -174,6 +174,24 @@ fn a_name_that_the_submitted_test_uses_comes_before_one_that_the_file_binds() {
 }
 
 #[test]
+fn a_name_is_chosen_by_the_dotted_names_of_the_submitted_test() {
+    let put_in = |original: &str, submitted: &str| {
+        let text = format!("import tiny\ndef test_a():\n    {original}\n");
+        let original = File { path: "tests/test_a.py", text: &text };
+        let file = format!("class tiny:\n    s = 1\ndef total(): pass\ndef test_a():\n    {submitted}\n");
+        let evaluated = inject(&file, original, &test(), &modules()).unwrap();
+        evaluated.text.lines().last().unwrap().trim().to_owned()
+    };
+    let asks = "assert tiny.total(1)";
+    assert_eq!(put_in(asks, "assert tiny.s == total(2)"), "assert total(1)", "`tiny` has no `total` there");
+    assert_eq!(put_in(asks, "assert tiny.s == tiny.total(2)"), asks);
+    assert_eq!(put_in(asks, "total = tiny.total; assert total(2)"), asks, "its own name is none of the file");
+    let binds = "total = tiny.total(1); assert total";
+    assert_eq!(put_in(binds, "assert total(2)"), "total = globals()['total'](1); assert total");
+    assert_eq!(put_in(binds, "assert tiny.total(2)"), binds);
+}
+
+#[test]
 fn imports_of_others_stay_when_a_statement_imports_both() {
     let original = File {
         path: "t.py",

@@ -59,7 +59,7 @@ pub fn variants(file: &str, test: &TestName, seed: &str) -> Result<Vec<Proposal>
         let (first, last) = parsed.lines.of_node(definition);
         let start = parsed.lines.start(first).unwrap_or_default();
         let end = parsed.lines.start(last + 1).unwrap_or(parsed.text.len());
-        let unexplained = unexplained(function);
+        let unexplained = unexplained(parsed.text, function);
         let texts = |edit: Edit| {
             let loud = edit.applied(parsed.text, start, end);
             let quiet = (edit.refutes == Refutes::WhereItDiffers).then(|| {
@@ -141,21 +141,28 @@ pub fn failing(file: &str, test: &TestName) -> Result<Vec<String>, Unreadable> {
 
 /// What makes `if not (X): raise AssertionError` of each `assert X`: then pytest explains nothing, and asks nothing of the
 /// repository for its explanation.
-fn unexplained(function: &StmtFunctionDef) -> Vec<(TextRange, String)> {
-    struct Asserts(Vec<(TextRange, String)>);
-    impl<'a> Visitor<'a> for Asserts {
+fn unexplained(text: &str, function: &StmtFunctionDef) -> Vec<(TextRange, String)> {
+    struct Asserts<'t>(&'t str, Vec<(TextRange, String)>);
+    impl<'a> Visitor<'a> for Asserts<'_> {
         fn visit_stmt(&mut self, statement: &'a Stmt) {
-            if let Stmt::Assert(assert) = statement {
+            if let Stmt::Assert(assert) = statement
+                && ends_its_line(self.0, assert.end())
+            {
                 let (start, end) = (assert.test.start(), assert.test.end());
-                self.0.push((TextRange::new(assert.start(), start), "if not (".to_owned()));
-                self.0.push((TextRange::new(end, assert.end()), "): raise AssertionError".to_owned()));
+                self.1.push((TextRange::new(assert.start(), start), "if not (".to_owned()));
+                self.1.push((TextRange::new(end, assert.end()), "): raise AssertionError".to_owned()));
             }
             visitor::walk_stmt(self, statement);
         }
     }
-    let mut asserts = Asserts(Vec::new());
+    let mut asserts = Asserts(text, Vec::new());
     asserts.visit_body(&function.body);
-    asserts.0
+    asserts.1
+}
+
+/// Whether no other statement follows on the line of a statement that ends here: it would belong to an `if` in its place.
+fn ends_its_line(text: &str, end: TextSize) -> bool {
+    !text[end.to_usize()..].trim_start_matches([' ', '\t', '\x0c', '\\']).starts_with(';')
 }
 
 /// Changes of a text.
@@ -375,6 +382,9 @@ impl<'a> Finder<'a> {
         let at = assert.start();
         self.add(VariantKind::NegatedAssert, at, vec![(range, format!("not ({test})"))], None);
         self.add(VariantKind::Rephrased, at, vec![(range, format!("not (not ({test}))"))], None);
+        if !ends_its_line(self.parsed.text, assert.end()) {
+            return;
+        }
         // Nothing is asked for its `repr` to explain this one.
         let says = format!("not this, {}", self.number(at, "negated"));
         let raises = format!("if ({test}): raise AssertionError('{says}')");

@@ -18,11 +18,16 @@ use crate::record::strength::Strength;
 use crate::record::trace::FunctionCalls;
 use crate::referee::texts::{Runs, Shown, TargetLab, byte_code_of};
 use crate::score::mutants::{Mutant, REMOVED, mutants};
-use crate::score::{LONGEST, text_of};
+use crate::score::text_of;
 use crate::store::Cache;
 
-/// Longest run of a group with a mutant: what loops for ever is noticed, and a test that takes longer is not measured.
+/// Longest run of a group with the original: a test that takes longer is not measured.
 const LONGEST_RUN: Duration = Duration::from_secs(10);
+/// Longest run of a group with a mutant: what takes longer is noticed. So much more than the original may take, that a busy machine
+/// makes no difference.
+const LONGEST_WITH_MUTANT: Duration = Duration::from_secs(30);
+/// Longest file that is changed, in bytes.
+const LONGEST_CHANGED: u64 = 1 << 20;
 
 /// An instance whose strength is asked for.
 pub(crate) struct Tested<'a> {
@@ -75,19 +80,21 @@ impl Mutations<'_> {
         let files = self.files(&folder, tested)?;
         let plan = plan(&files, tested, self.most as usize);
         step(Count::More(plan.values().map(Vec::len).sum::<usize>() as u64));
-        let hurried = Lab { timeouts: self.lab.timeouts.at_most(LONGEST_RUN), ..self.lab.clone() };
+        let hurried = |most| Lab { timeouts: self.lab.timeouts.at_most(most), ..self.lab.clone() };
+        let (with_original, with_mutants) = (hurried(LONGEST_RUN), hurried(LONGEST_WITH_MUTANT));
         let of_file = |(file, asked): (&&str, &Vec<Asked<'_>>)| {
             let byte_code = byte_code_of(file, paths.iter().copied());
             let place = TargetLab {
-                lab: &hurried,
+                lab: &with_mutants,
                 cache: self.cache,
                 target: file,
                 byte_code: &byte_code,
                 waiting: None,
             };
-            let done = self.of_file(place, (&files[*file].text, asked), tested, step);
-            self.runs.leave(place)?;
-            done
+            let control = TargetLab { lab: &with_original, ..place };
+            let done = self.of_file((control, place), (&files[*file].text, asked), tested, step);
+            let left = self.runs.leave(place);
+            done.and_then(|done| left.map(|()| done))
         };
         let mut found: Vec<Noticed> = Vec::new();
         let mut unable = BTreeSet::new();
@@ -104,14 +111,11 @@ impl Mutations<'_> {
 
     /// The files that instances call functions of, with what can be changed in them.
     fn files<'a>(&self, folder: &Folder, tested: &'a [Tested<'_>]) -> Result<BTreeMap<&'a str, Changeable>> {
-        let mut lines: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-        for function in tested.iter().flat_map(|one| &one.functions) {
-            lines.entry(&function.file).or_default().extend(ran(function));
-        }
+        let lines = ran(tested.iter().flat_map(|one| &one.functions));
         let read = |(file, lines): (&'a str, BTreeSet<u32>)| {
-            let bytes = match folder.read_through_links(Path::new(file), LONGEST as u64 + 1) {
+            let bytes = match folder.read_through_links(Path::new(file), LONGEST_CHANGED) {
                 Ok(bytes) => bytes,
-                // Too long, or gone meanwhile.
+                // Too long, a link that leaves the tree, or gone meanwhile.
                 Err(error) if error.fault() == Fault::Repository => return Ok(None),
                 Err(error) => return Err(error),
             };
@@ -125,20 +129,20 @@ impl Mutations<'_> {
     /// What instances show with the mutants of one file, and those that are not what they are with the original in its place.
     fn of_file(
         &self,
-        place: TargetLab<'_>,
+        (control, place): (TargetLab<'_>, TargetLab<'_>),
         (original, asked): (&str, &[Asked<'_>]),
         tested: &[Tested<'_>],
         step: &(dyn Fn(Count) + Sync),
     ) -> Result<(Vec<Noticed>, BTreeSet<usize>)> {
         let everybody: BTreeSet<usize> = asked.iter().flat_map(|one| one.by.iter().copied()).collect();
-        let shown = |text: &str, by: &[usize]| {
+        let shown = |place: TargetLab<'_>, text: &str, by: &[usize]| {
             let groups: Vec<Group> = by.iter().map(|at| tested[*at].group.clone()).collect();
             self.runs.shown(place, text, &groups, 0)
         };
         let passes =
             |shown: &Shown, at: usize| tested[at].passing.iter().all(|case_id| shown.passes(case_id));
         let all: Vec<usize> = everybody.iter().copied().collect();
-        let control = shown(original, &all)?;
+        let control = shown(control, original, &all)?;
         let (able, unable): (BTreeSet<usize>, BTreeSet<usize>) =
             everybody.into_iter().partition(|at| passes(&control, *at));
         let mut found = Vec::new();
@@ -146,8 +150,9 @@ impl Mutations<'_> {
             step(Count::Done);
             let by: Vec<usize> = by.iter().copied().filter(|at| able.contains(at)).collect();
             let Some(text) = mutant.text(original).filter(|_| !by.is_empty()) else { continue };
-            let shown = shown(&text, &by)?;
-            if shown.broken.is_some() {
+            let shown = shown(place, &text, &by)?;
+            // With the original pytest begins: where it does not with a mutant, everybody notices. A fault of the machine says nothing.
+            if shown.broken.is_some() && !shown.refused {
                 continue;
             }
             let words = format!("{}:{}", place.target, mutant.words(original));
@@ -168,9 +173,17 @@ struct Changeable {
     mutants: Vec<Mutant>,
 }
 
-/// Lines of a function that ran; its first line where they are not known.
-fn ran(function: &FunctionCalls) -> Vec<u32> {
-    function.lines.clone().unwrap_or_else(|| vec![function.line])
+/// Lines of functions that ran, by file; the first line of a function where they are not known.
+fn ran<'a>(functions: impl Iterator<Item = &'a &'a FunctionCalls>) -> BTreeMap<&'a str, BTreeSet<u32>> {
+    let mut ran: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for function in functions {
+        let of_file = ran.entry(&function.file).or_default();
+        match &function.lines {
+            Some(lines) => of_file.extend(lines),
+            None => drop(of_file.insert(function.line)),
+        }
+    }
+    ran
 }
 
 /// The mutants of each file with the instances that are asked about them: of each instance the first ones by rank, half of
@@ -182,12 +195,8 @@ fn plan<'a>(
 ) -> BTreeMap<&'a str, Vec<Asked<'a>>> {
     let mut by_rank: BTreeMap<&str, (&str, Asked<'_>)> = BTreeMap::new();
     for (at, one) in tested.iter().enumerate() {
-        let mut lines: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-        for function in &one.functions {
-            lines.entry(&function.file).or_default().extend(ran(function));
-        }
         let mut all: Vec<(&'a str, &'a Mutant)> = Vec::new();
-        for (file, lines) in &lines {
+        for (file, lines) in ran(one.functions.iter()) {
             let Some((name, file)) = files.get_key_value(file) else { continue };
             let runs = |one: &&Mutant| lines.contains(&one.at) || lines.contains(&one.function);
             all.extend(file.mutants.iter().filter(runs).map(|mutant| (*name, mutant)));
@@ -195,6 +204,8 @@ fn plan<'a>(
         all.sort_by(|(_, one), (_, other)| one.rank.cmp(&other.rank));
         let (removed, small): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(_, one)| one.operator == REMOVED);
+        let is_python = |(file, one): &(&'a str, &'a Mutant)| one.text(&files[file].text).is_some();
+        let small: Vec<_> = small.into_iter().filter(is_python).take(most).collect();
         let of_removed = removed.len().min((most / 2).max(most.saturating_sub(small.len())));
         let chosen = removed.into_iter().take(of_removed).chain(small.into_iter().take(most - of_removed));
         for (file, mutant) in chosen {
@@ -234,7 +245,7 @@ mod tests {
     use super::*;
     use crate::record::id::RepoSlug;
 
-    const TEXT: &str = "def f(a):\n    b = a + 1\n    return b\n\n\ndef g(a):\n    return a == 2\n";
+    const TEXT: &str = "def f(a):\n    b = a + 1\n    g(b)\n    return b\n\n\ndef g(a):\n    return a == 2\n";
 
     fn function(file: &str, line: u32, lines: Option<&[u32]>) -> FunctionCalls {
         FunctionCalls {
@@ -275,25 +286,20 @@ mod tests {
 
     #[test]
     fn instances_are_asked_about_what_they_run_and_share_what_is_the_same() {
-        let [f, g] = [function("a.py", 1, Some(&[2, 3])), function("b.py", 6, None)];
+        let [f, g] = [function("a.py", 1, Some(&[2, 3, 4])), function("b.py", 7, None)];
         let found = planned(&[std::slice::from_ref(&f), &[f.clone(), g], &[]], 99);
         let of = |at: usize| {
             let asked = found.iter().filter(|(_, by)| by.contains(&at));
             asked.map(|(words, _)| words.as_str()).collect::<Vec<_>>()
         };
         let of_f = [
-            "a.py:2 integer 1 → 2",
-            "a.py:2 statement taken away",
-            "a.py:2 sum + → -",
-            "a.py:3 return None",
-            "a.py:3 statement taken away",
+            "a.py:2:11 sum + → -",
+            "a.py:2:13 integer 1 → 2",
+            "a.py:2:5 statement taken away",
+            "a.py:3:5 statement taken away",
+            "a.py:4:12 return None",
         ];
-        let of_g = [
-            "b.py:7 comparison == → !=",
-            "b.py:7 integer 2 → 3",
-            "b.py:7 return None",
-            "b.py:7 statement taken away",
-        ];
+        let of_g = ["b.py:8:12 return None", "b.py:8:14 comparison == → !=", "b.py:8:17 integer 2 → 3"];
         assert_eq!(of(0), of_f);
         assert_eq!(of(1), [&of_f[..], &of_g].concat());
         assert_eq!(of(2), [""; 0]);
@@ -301,13 +307,13 @@ mod tests {
 
     #[test]
     fn half_are_statements_as_far_as_there_are_so_many() {
-        let f = function("a.py", 1, Some(&[2, 3]));
+        let f = function("a.py", 1, Some(&[2, 3, 4]));
         for (most, statements) in [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (9, 2)] {
             let found = planned(&[std::slice::from_ref(&f)], most);
             let taken = found.keys().filter(|words| words.contains("statement")).count();
             assert_eq!((found.len(), taken), (most.min(5), statements), "{most}");
         }
-        let two = function("a.py", 1, Some(&[3]));
+        let two = function("a.py", 1, Some(&[3, 4]));
         let found = planned(&[&[two]], 2);
         assert_eq!(found.len(), 2);
     }

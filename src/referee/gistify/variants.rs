@@ -17,7 +17,7 @@ use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::Result;
 use crate::family::gistify::{
-    Proposal, Refutes, Twin, alone, failing, in_file, inject, other_value, twins, variants,
+    Answer, Proposal, Refutes, Twin, alone, failing, in_file, inject, twins, variants,
 };
 use crate::python_source::decoded;
 use crate::record::collected::Group;
@@ -31,7 +31,7 @@ use crate::score::{File, Modules};
 use crate::store::memo::Memo;
 
 /// Raised when the same original may get other variants.
-const SEARCH: &str = "search-4";
+const SEARCH: &str = "search-5";
 /// Variants of an instance.
 const MOST: usize = 8;
 /// Of each kind how many are kept where there are enough of every other one, and how many are tried at first.
@@ -306,12 +306,12 @@ impl Calibration<'_> {
         let values = self.values(&looked_for, groups, whole, progress)?;
         let mut candidates: Vec<Candidate<'g>> = Vec::new();
         for (pair, ((original, twin), value)) in looked_for.iter().zip(values).enumerate() {
-            let other = |values: &Vec<String>| -> Option<Vec<String>> {
-                values.iter().map(|value| other_value(value)).collect()
-            };
-            let Some((other, values)) = value.and_then(|values| Some((other(&values)?, values))) else {
+            let Some(values) = value else { continue };
+            let other: Vec<Answer> = values.iter().filter_map(Answer::other).collect();
+            // Each case has to fail where another answer is asked for.
+            if other.iter().any(|one| values.contains(one)) {
                 continue;
-            };
+            }
             if candidates.iter().filter(|one| one.original == *original).count() >= 2 * TRIED_PAIRS {
                 continue;
             }
@@ -337,30 +337,30 @@ impl Calibration<'_> {
         Ok(candidates)
     }
 
-    /// The values that come out in each of two runs: of each case one, sorted, at most [`MOST_OF_CASES`] different ones.
+    /// The answers that come out in each of two runs: of each case one, sorted, at most [`MOST_OF_CASES`] different ones.
     fn values(
         &self,
         looked_for: &[(usize, Twin)],
         groups: &[Group],
         whole: impl Fn(usize, &str) -> Arc<str>,
         progress: &mut dyn FnMut(Count),
-    ) -> Result<Vec<Option<Vec<String>>>> {
+    ) -> Result<Vec<Option<Vec<Answer>>>> {
         let manners = [PLAIN, PLAIN];
         let groups: Vec<Group> = looked_for.iter().map(|(at, _)| groups[*at].clone()).collect();
         let imports = looked_for.iter().enumerate();
         let imports = imports.map(|(to, (at, twin))| Import::new(to, whole(*at, &twin.probe()), &manners));
         progress(Count::More((looked_for.len() * manners.len()) as u64));
-        let mut seen: Vec<Vec<Option<Vec<String>>>> = vec![Vec::new(); looked_for.len()];
+        let mut seen: Vec<Vec<Option<Vec<Answer>>>> = vec![Vec::new(); looked_for.len()];
         self.each(&groups, imports.collect(), |to, _, one| {
             progress(Count::Done);
             let cases = one.attempt.cases.iter();
-            let values: BTreeSet<String> =
-                cases.filter_map(|case| looked_for[to].1.value(&case.message)).collect();
+            let values: BTreeSet<Answer> =
+                cases.filter_map(|case| looked_for[to].1.answer(&case.message)).collect();
             let is_asked = (1..=MOST_OF_CASES).contains(&values.len());
             seen[to].push(is_asked.then(|| values.into_iter().collect()));
         })?;
         let is_same =
-            |all: &Vec<Option<Vec<String>>>| all.len() == manners.len() && all.iter().all(|it| *it == all[0]);
+            |all: &Vec<Option<Vec<Answer>>>| all.len() == manners.len() && all.iter().all(|it| *it == all[0]);
         Ok(seen.into_iter().map(|all| is_same(&all).then(|| all[0].clone()).flatten()).collect())
     }
 

@@ -232,9 +232,9 @@ fn witness(found: &mut Compared, folder: &Folder, one: &mut Instance) -> Result<
 /// The score follows from the mutants and those that survive.
 fn strength(one: &mut Instance) {
     let Strength { mutants, surviving_mutants, mutation_score, .. } = &mut one.strength;
-    *mutation_score = mutants.zip(surviving_mutants.as_ref()).map(|(mutants, surviving)| {
-        let noticed = u64::from(mutants).saturating_sub(surviving.len() as u64);
-        noticed as f64 / f64::from(mutants)
+    *mutation_score = mutants.zip(surviving_mutants.as_ref()).and_then(|(mutants, surviving)| {
+        let noticed = mutants.checked_sub(u32::try_from(surviving.len()).ok()?)?;
+        (mutants > 0).then(|| f64::from(noticed) / f64::from(mutants))
     });
 }
 

@@ -1,5 +1,7 @@
 """The judge of an export in a container in which somebody worked: what was left is ended, and the container itself goes on."""
 
+import ast
+import json
 import os
 import subprocess
 import sys
@@ -108,6 +110,47 @@ def test_what_was_handed_in_and_is_no_file_is_its_authors_fault(tmp_path, kind):
         place.write_bytes(b"\xff\x00")
     text, why = judge.handed_in(place)
     assert text is None and "concise.py" in why
+
+
+def test_a_module_binds_what_python_binds():
+    """gistmill itself is held against the same table."""
+    for text, names in json.loads((Path(__file__).parent / "bound_names.json").read_text()):
+        if "match" not in text or sys.version_info >= (3, 10):
+            assert sorted(judge.bound_names(ast.parse(text))) == names, text
+
+
+@pytest.mark.parametrize("left", ["folder", "link", "file"])
+def test_what_an_agent_left_under_the_names_of_a_reward_is_replaced(tmp_path, left):
+    (tmp_path / "theirs").write_text("0")
+    for name in (".reward.json", "reward.json"):
+        place = tmp_path / name
+        if left == "folder":
+            (place / "in").mkdir(parents=True)
+        elif left == "link":
+            place.symlink_to("theirs")
+        else:
+            place.write_text("1")
+    judge.write(tmp_path, "reward.json", {"reward": 0})
+    assert json.loads((tmp_path / "reward.json").read_text()) == {"reward": 0}
+    assert not (tmp_path / "reward.json").is_symlink() and not (tmp_path / ".reward.json").exists()
+    assert (tmp_path / "theirs").read_text() == "0"
+
+
+def test_names_of_variants_are_those_of_what_was_handed_in():
+    """Its own test has `total`, and `tiny` is only a part of the module: so it is in the test that takes its place, and in variants."""
+    file = "class tiny:\n    joined = 1\n\n\ndef total():\n    return 1\n\n\ndef test_a():\n    assert total() == 1\n"
+    parts = [None, "def test_a():\n", None, "    assert ", [["tiny", "tiny.total"], ["total", "total"], [None, "total"]], "() == {}\n"]
+    text = lambda value: [one.replace("{}", value) if isinstance(one, str) else one for one in parts]
+    variant = {"text": text("2"), "kind": "other-expected", "cases": {}}
+    runs = judge.runs_of(file, [{"name": "test_a", "defined_as": "test_a", "text": text("1"), "variants": [variant]}])
+    assert [("assert total() == 2" in run, kind) for run, kind, _ in runs] == [(True, "other-expected"), (False, None)]
+    assert "assert total() == 1" in runs[-1][0]
+    # One other use of the root does not decide about all names.
+    both = file.replace("assert total() == 1", "assert tiny.joined == total() == 1")
+    assert "assert total() == 1" in judge.with_test(both, "test_a", text("1"))
+    # What the test binds itself is no name of the file.
+    own = file.replace("assert total() == 1", "total = tiny.total\n    assert total() == 1")
+    assert "assert tiny.total() == 1" in judge.with_test(own, "test_a", text("1"))
 
 
 def test_a_name_that_the_submitted_test_uses_comes_before_one_that_the_file_binds():

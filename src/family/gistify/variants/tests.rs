@@ -1,6 +1,6 @@
 //! Edited texts of tests.
 
-use super::twins::{other_value, twins};
+use super::twins::{Answer, other_value, twins};
 use super::*;
 
 fn of(file: &str, test: &str) -> Vec<Proposal> {
@@ -311,11 +311,12 @@ fn asked(file: &str, test: &str) -> Vec<String> {
     let all = twins(file, &test.parse().unwrap(), "7 owner__name.test-1").unwrap();
     let known: BTreeSet<&str> = file.lines().collect();
     let lines = all.iter().map(|one| {
-        let digest = crate::record::id::sha256_hex(b"1");
+        let answer = Answer { expected: "2".into(), value: "1".into() };
+        let digest = crate::record::id::sha256_hex(b"2=1");
         let question = format!(
-            "__import__('hashlib').sha256(__import__('pprint').saferepr(it).encode()).hexdigest() == '{digest}'"
+            "__import__('hashlib').sha256((__import__('pprint').saferepr(other) + '=' + __import__('pprint').saferepr(it)).encode()).hexdigest() == '{digest}'"
         );
-        let text = one.asks_for(&["1".to_owned()]).replace(&question, "Q");
+        let text = one.asks_for(&[answer]).replace(&question, "Q");
         text.lines().filter(|line| !known.contains(line)).map(str::trim).collect::<Vec<_>>().join(" | ")
     });
     let mut lines: Vec<String> = lines.collect();
@@ -379,10 +380,11 @@ fn a_value_comes_out_of_a_message_if_it_is_written_out() {
     let all = twins("def test_a():\n    assert f(3) == 4\n", &"test_a".parse().unwrap(), "7").unwrap();
     let twin = &all[0];
     let says = twin.probe().split('\'').find(|part| part.starts_with("twin")).unwrap().to_owned();
-    let value = |text: &str| {
-        let shown = format!(">   assert f('{says}' + text)\nE   KeyError: '{says}{}'\n", hex::encode(text));
-        twin.value(&shown)
+    let answer = |expected: &str, value: &str| {
+        let (expected, value) = (hex::encode(expected), hex::encode(value));
+        twin.answer(&format!(">   assert f('{says}' + text)\nE   KeyError: '{says}{expected}x{value}'\n"))
     };
+    let value = |text: &str| answer("4", text).map(|one| one.value);
     for text in ["'a'", "b'a'", "-1", "[(1, None), {'a': 2}]"] {
         assert_eq!(value(text).as_deref(), Some(text));
     }
@@ -400,9 +402,14 @@ fn a_value_comes_out_of_a_message_if_it_is_written_out() {
     ] {
         assert_eq!(value(text), None, "{text}");
     }
-    assert_eq!(twin.value("E   KeyError: 'twin1-27'"), None);
-    assert_ne!(twin.asks_for(&["'a'".to_owned()]), twin.asks_for(&["'b'".to_owned()]));
-    assert_eq!(twin.asks_for(&["'a'".to_owned()]).len(), twin.asks_for(&["'bc'".to_owned()]).len());
+    for expected in ["4.5", "<A>", ""] {
+        assert_eq!(answer(expected, "1"), None, "{expected}");
+    }
+    assert_eq!(twin.answer(&format!("E   KeyError: '{says}27'")), None);
+    let asked = |expected: &str, value: &str| twin.asks_for(&[answer(expected, value).unwrap()]);
+    assert_ne!(asked("4", "'a'"), asked("4", "'b'"));
+    assert_ne!(asked("4", "'a'"), asked("5", "'a'"), "an answer belongs to its case");
+    assert_eq!(asked("4", "'a'").len(), asked("4", "'bc'").len());
 }
 
 #[test]
@@ -412,6 +419,16 @@ fn another_value_is_of_the_same_type() {
     assert_eq!(of("[1, -2]"), "[1, -3]");
     assert_eq!(of("{'a': (1.5,)}"), "{'a': (11.5,)}");
     assert_eq!(of("True"), "False");
+}
+
+#[test]
+fn what_follows_an_assertion_on_its_line_is_not_taken_into_an_if() {
+    let test = TestName { classes: Vec::new(), function: "test_a".into() };
+    let found = variants("def test_a():\n    assert f(1) == 2; g(3)\n", &test, "7").unwrap();
+    assert!(found.iter().any(|one| one.kind == VariantKind::NegatedAssert));
+    let taken =
+        found.iter().filter(|one| one.source.contains("AssertionError") && one.source.contains("if "));
+    assert_eq!(taken.map(|one| &one.source).collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]

@@ -29,37 +29,65 @@ const EQUAL: [&str; 5] =
     ["assertEqual", "assertEquals", "assertListEqual", "assertTupleEqual", "assertMultiLineEqual"];
 /// The longest value, in bytes of its `repr`.
 const LONGEST: usize = 2000;
-/// The `repr` of `it`, whatever the order in which a dict with texts or numbers for keys was filled.
-const REPR: &str = "__import__('pprint').saferepr(it)";
+/// The `repr` of a value, whatever the order in which a dict with texts or numbers for keys was filled.
+const REPR: &str = "__import__('pprint').saferepr";
+
+/// A value that came out where a test had another one: both as Python writes them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Answer {
+    /// What the test has there, by which cases differ.
+    pub expected: String,
+    pub value: String,
+}
+
+impl Answer {
+    /// Another answer in the same place.
+    pub fn other(&self) -> Option<Answer> {
+        Some(Answer { value: other_value(&self.value)?, ..self.clone() })
+    }
+
+    fn digest(&self) -> String {
+        sha256_hex(format!("{}={}", self.expected, self.value).as_bytes())
+    }
+}
 
 impl Twin {
-    /// The text under which the value comes out.
+    /// The text under which answers come out.
     pub fn probe(&self) -> String {
-        let asks = format!(
-            "{{}}[(lambda text: '{}' + text[:{LONGEST} + 1].encode().hex() * (__import__('ast').literal_eval(text) == it))({REPR})]",
-            self.says()
-        );
+        let shown = |name: &str| {
+            format!(
+                "(lambda text: text[:{LONGEST} + 1].encode().hex() * (__import__('ast').literal_eval(text) == {name}))({REPR}({name}))"
+            )
+        };
+        let asks = format!("{{}}['{}' + {} + 'x' + {}]", self.says(), shown("other"), shown("it"));
         self.source.replace(&self.place, &asks)
     }
 
-    /// The text that asks for one of these values: each case has one.
-    pub fn asks_for(&self, values: &[String]) -> String {
-        let digests: Vec<String> = values.iter().map(|value| sha256_hex(value.as_bytes())).collect();
+    /// The text that asks for one of these answers: each case has one, in which what the test has there is its own.
+    pub fn asks_for(&self, answers: &[Answer]) -> String {
+        let digests: Vec<String> = answers.iter().map(Answer::digest).collect();
         let asked = match &digests[..] {
             [only] => format!("== '{only}'"),
             several => format!("in '{}'", several.join(" ")),
         };
-        let asks = format!("__import__('hashlib').sha256({REPR}.encode()).hexdigest() {asked}");
+        let text = format!("({REPR}(other) + '=' + {REPR}(it)).encode()");
+        let asks = format!("__import__('hashlib').sha256({text}).hexdigest() {asked}");
         self.source.replace(&self.place, &asks)
     }
 
-    /// The value that a message of the probe has: one that is written out without a set, and not too long.
-    pub fn value(&self, message: &str) -> Option<String> {
+    /// The answer that a message of the probe has: both written out without a set, and not too long.
+    pub fn answer(&self, message: &str) -> Option<Answer> {
+        let written = |digits: &str| {
+            let value = String::from_utf8(hex::decode(digits).ok()?).ok()?;
+            (!value.is_empty() && value.len() <= LONGEST && is_exact(&value)).then_some(value)
+        };
         let says = self.says();
-        let digits = |rest: &str| rest.split(|c: char| !c.is_ascii_hexdigit()).next().map(str::to_owned);
-        let text = message.split(&says).skip(1).filter_map(digits).find(|digits| !digits.is_empty())?;
-        let value = String::from_utf8(hex::decode(text).ok()?).ok()?;
-        (value.len() <= LONGEST && is_exact(&value) && other_value(&value).is_some()).then_some(value)
+        let of = |rest: &str| {
+            let (expected, rest) = rest.split_once('x')?;
+            let value = rest.split(|c: char| !c.is_ascii_hexdigit()).next()?;
+            Some(Answer { expected: written(expected)?, value: written(value)? })
+        };
+        message.split(&says).skip(1).find_map(of).filter(|answer| answer.other().is_some())
     }
 
     fn says(&self) -> String {
@@ -110,7 +138,7 @@ pub fn twins(file: &str, test: &TestName, seed: &str) -> Result<Vec<Twin>, Unrea
 
 /// A value of the same type as one that is written out, with one literal changed. None where there is no literal, or where it
 /// is not written out.
-pub fn other_value(value: &str) -> Option<String> {
+pub(super) fn other_value(value: &str) -> Option<String> {
     let source = format!("({value})");
     text::parse(&source, |parsed| {
         let [Stmt::Expr(statement)] = parsed.body else { return None };
