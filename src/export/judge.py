@@ -246,7 +246,7 @@ def dotted(expression):
     return ".".join([expression.id, *reversed(path)]) if isinstance(expression, ast.Name) else None
 
 
-def names_of(text, name):
+def names_of_file(text, name):
     """What the module of a file binds, and the dotted names, with all their beginnings, of its test that are not the test's own."""
     module = ast.parse(text)
     test = definition(module, name)
@@ -265,7 +265,7 @@ def chosen(choices, bound, used):
 def with_test(text, name, parts, names=None):
     """The file with another definition in the place of its test. `parts` are as gistmill writes them, `names` those of the submission
     where this is another file."""
-    bound, used = names or names_of(text, name)
+    bound, used = names or names_of_file(text, name)
     place = definition(ast.parse(text), name)
     first = min([place.lineno, *(one.lineno for one in place.decorator_list)])
     lines = text.encode().splitlines(keepends=True)
@@ -1136,7 +1136,7 @@ def runs_of(text, tests):
     """Texts that are run, with what was done to each (none: it is judged as it is), and what it must show where that is known."""
     plain, runs = text, []
     # Names of what was handed in, before a test takes the place of its own.
-    names = {test["defined_as"]: names_of(text, test["defined_as"]) for test in tests if test["variants"]}
+    names = {test["defined_as"]: names_of_file(text, test["defined_as"]) for test in tests if test["variants"]}
     for test in tests:
         if test["variants"]:
             plain = with_test(plain, test["defined_as"], test["text"], names[test["defined_as"]])
@@ -1148,14 +1148,6 @@ def runs_of(text, tests):
             raised = random.SystemRandom().sample(RAISED, 3)
             runs += [(with_exception(plain, test["name"], one), f"raises {one}", None) for one in raised]
     return [*runs, (plain, None, None)]
-
-
-def remove(place):
-    """Removes what is there, whatever it is."""
-    if place.is_dir() and not place.is_symlink():
-        shutil.rmtree(place)
-    elif place.is_symlink() or place.exists():
-        place.unlink()
 
 
 def write(folder, name, value):

@@ -112,6 +112,12 @@ def test_what_was_handed_in_and_is_no_file_is_its_authors_fault(tmp_path, kind):
     assert text is None and "concise.py" in why
 
 
+def test_no_name_of_the_judge_is_defined_twice():
+    for file in EXPORT.glob("*.py"):
+        names = [one.name for one in ast.parse(file.read_text()).body if isinstance(one, (ast.FunctionDef, ast.ClassDef))]
+        assert len(names) == len(set(names)), file
+
+
 def test_a_module_binds_what_python_binds():
     """gistmill itself is held against the same table."""
     for text, names in json.loads((Path(__file__).parent / "bound_names.json").read_text()):
