@@ -155,8 +155,7 @@ impl Changes<'_> {
     fn add_put(&mut self, operator: &'static str, cut: TextRange, put: Put) {
         let line = self.lines.line(cut.start());
         if self.ran.contains(&line) || self.ran.contains(&self.line) {
-            let before = &self.text[..cut.start().to_usize()];
-            let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+            let column = cut.start().to_usize() - self.lines.start(line).unwrap_or_default() + 1;
             let column = u32::try_from(column).unwrap_or(u32::MAX);
             let cut = cut.start().to_usize()..cut.end().to_usize();
             let [start, end] = [cut.start, cut.end].map(|at| at.to_string());
