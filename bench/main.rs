@@ -2,7 +2,6 @@
 
 mod common;
 mod containers;
-#[cfg(feature = "made-up")]
 mod dataset;
 mod driver;
 mod entries;
@@ -26,7 +25,6 @@ fn main() -> Result<(), AnyError> {
     let name = std::env::args().nth(1).unwrap_or_default();
     match name.as_str() {
         "containers" => containers::main(),
-        #[cfg(feature = "made-up")]
         "dataset" => dataset::main(),
         "driver" => driver::main(),
         "entries" => entries::main(),
@@ -38,9 +36,6 @@ fn main() -> Result<(), AnyError> {
         "speed" => speed::main(),
         "witness" => witness::main(),
         "yield" => r#yield::main(),
-        _ => Err(format!(
-            "name a benchmark, a file of bench/ (dataset needs the feature made-up), not {name:?}"
-        )
-        .into()),
+        _ => Err(format!("name a benchmark, a file of bench/, not {name:?}").into()),
     }
 }

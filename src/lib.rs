@@ -50,8 +50,8 @@ pub mod source;
 pub mod store;
 mod subset;
 mod terminal;
-#[cfg(any(test, feature = "made-up"))]
-pub mod testing;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod trace;
 mod verify;

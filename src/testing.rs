@@ -1,12 +1,12 @@
 //! Samples of the nouns, a made-up dataset, and a backend that plays a scripted repository: for unit tests and benchmarks.
 
-pub mod attempts;
-pub mod backend;
-pub mod browser;
-pub mod lab;
-pub mod made_up;
-pub mod masked;
-pub mod pairs;
-pub mod script;
+pub(crate) mod attempts;
+pub(crate) mod backend;
+pub(crate) mod browser;
+pub(crate) mod lab;
+pub(crate) mod made_up;
+pub(crate) mod masked;
+pub(crate) mod pairs;
+pub(crate) mod script;
 
-pub use crate::pipeline::publish as write;
+pub(crate) use crate::pipeline::publish as write;

@@ -1,5 +1,7 @@
 //! Whole datasets of made-up repositories, written, read back and held against the contract.
 
+mod growth;
+
 use std::path::Path;
 use std::process::Command;
 

@@ -41,4 +41,7 @@ pub struct ImportAttempt {
     pub file: String,
     /// 1-based.
     pub line: u32,
+    /// The watched module whose code had the asking code run, conftests aside.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub on_behalf_of: Option<String>,
 }

@@ -6,19 +6,19 @@ use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
 use crate::record::world::World;
 
 /// A group with one case.
-pub fn group() -> Group {
+pub(crate) fn group() -> Group {
     group_of("t.py", "test_a")
 }
 
 /// A group with one case, in a file.
-pub fn group_of(file: &str, function: &str) -> Group {
+pub(crate) fn group_of(file: &str, function: &str) -> Group {
     let key = GroupKey { file: file.to_owned(), classes: Vec::new(), function: function.to_owned() };
     let case = Case { case_id: key.group_id(), parameters: None, line: None };
     Group { cases: vec![case], ..Group::of(key) }
 }
 
 /// An entry that a configuration names.
-pub fn entry(line: &str) -> Entry {
+pub(crate) fn entry(line: &str) -> Entry {
     let command = EntryCommand::of_line(line).expect("is one plain command");
     Entry {
         name: name_of(&command),
@@ -35,7 +35,7 @@ pub fn entry(line: &str) -> Entry {
 }
 
 /// An attempt of [`group`] that printed `stdout`.
-pub fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdout: &str) -> Attempt {
+pub(crate) fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdout: &str) -> Attempt {
     let case = CaseResult {
         case_id: group().group_id,
         outcome,
@@ -68,11 +68,11 @@ pub fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdo
 /// Attempts, numbered as a journal numbers them.
 #[must_use]
 #[derive(Debug, Clone, Default)]
-pub struct Table(Vec<Attempt>);
+pub(crate) struct Table(Vec<Attempt>);
 
 impl Table {
     /// No attempt yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Table::default()
     }
 
@@ -83,37 +83,37 @@ impl Table {
     }
 
     /// Passes in the base world, in this round, and prints this.
-    pub fn base(self, round: u32, stdout: &str) -> Self {
+    pub(crate) fn base(self, round: u32, stdout: &str) -> Self {
         self.and(attempt(&World::Base, Method::Fork, round, Outcome::Passed, stdout))
     }
 
     /// Fails in the base world, in this round.
-    pub fn failing(self, round: u32) -> Self {
+    pub(crate) fn failing(self, round: u32) -> Self {
         self.and(attempt(&World::Base, Method::Fork, round, Outcome::Failed, ""))
     }
 
     /// Passes in another world and prints this.
-    pub fn world(self, world: &World, stdout: &str) -> Self {
+    pub(crate) fn world(self, world: &World, stdout: &str) -> Self {
         self.and(attempt(world, Method::Fork, 0, Outcome::Passed, stdout))
     }
 
     /// A cold run that passes.
-    pub fn cold(self, stdout: &str) -> Self {
+    pub(crate) fn cold(self, stdout: &str) -> Self {
         self.and(attempt(&World::Base, Method::Cold, 0, Outcome::Passed, stdout))
     }
 
     /// A cold run that fails.
-    pub fn cold_failing(self) -> Self {
+    pub(crate) fn cold_failing(self) -> Self {
         self.and(attempt(&World::Base, Method::Cold, 0, Outcome::Failed, ""))
     }
 
     /// A cold run whose case passes, and whose process ends in this way.
-    pub fn cold_ending(self, exit: Exit) -> Self {
+    pub(crate) fn cold_ending(self, exit: Exit) -> Self {
         self.and(Attempt { exit, ..attempt(&World::Base, Method::Cold, 0, Outcome::Passed, "") })
     }
 
     /// All of them.
-    pub fn made(self) -> Vec<Attempt> {
+    pub(crate) fn made(self) -> Vec<Attempt> {
         self.0
     }
 }

@@ -16,14 +16,14 @@ use crate::error::{Error, Result};
 use crate::record::collected::Group;
 use talk::Talk;
 
-pub use report::PACKAGE;
+pub(crate) use report::PACKAGE;
 
 /// Processes of a job that was killed have this exit code, as far as anybody asks.
 const KILLED: i32 = 137;
 
 /// Plays the runner of a made-up repository.
 #[derive(Debug, Clone)]
-pub struct FakeBackend {
+pub(crate) struct FakeBackend {
     state: Arc<Mutex<State>>,
     places: Places,
     isolation: Isolation,
@@ -45,7 +45,7 @@ impl State {
 
 impl FakeBackend {
     /// A repository with these files.
-    pub fn new(files: impl IntoIterator<Item = FakeFile>) -> Self {
+    pub(crate) fn new(files: impl IntoIterator<Item = FakeFile>) -> Self {
         let files = files.into_iter().collect();
         let state = State { files, starts: Sequence::always(Start::Ready), log: Vec::new() };
         FakeBackend {
@@ -57,7 +57,7 @@ impl FakeBackend {
 
     /// The next starts of runners, so many, do this.
     #[must_use]
-    pub fn starting(self, times: usize, start: Start) -> Self {
+    pub(crate) fn starting(self, times: usize, start: Start) -> Self {
         self.state().starts.push(times, start);
         self
     }
@@ -67,18 +67,18 @@ impl FakeBackend {
     }
 
     /// The groups that a collection of everything finds.
-    pub fn groups(&self) -> Vec<Group> {
+    pub(crate) fn groups(&self) -> Vec<Group> {
         self.state().files.iter().flat_map(FakeFile::collected).collect()
     }
 
     /// All that was asked so far, a line each: `start`, `directory tests`, `file a.py`, `run test_a 2`, `close`, `cold
     /// a.py::test_a`.
-    pub fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         self.state().log.clone()
     }
 
     /// How many runners were started.
-    pub fn runners(&self) -> usize {
+    pub(crate) fn runners(&self) -> usize {
         self.state().log.iter().filter(|line| *line == "start").count()
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// # Panics
 /// When the script finds something wrong, when `GISTMILL_TEST_PYTHON` names no Python, and where there is no Chromium. With
 /// `GISTMILL_TEST_SCREENSHOTS` the pictures and the page stay in a folder of this name below that one.
-pub fn check(script: &str, page: &Path, name: &str) -> serde_json::Value {
+pub(crate) fn check(script: &str, page: &Path, name: &str) -> serde_json::Value {
     let python = std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python");
     let folder = tempfile::tempdir().unwrap();
     let shots = std::env::var_os("GISTMILL_TEST_SCREENSHOTS").map(PathBuf::from);

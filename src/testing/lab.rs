@@ -20,7 +20,7 @@ use crate::record::verdict::Dimension;
 use crate::runner::Setting;
 
 /// Dimensions that the labs of tests vary: none that needs anything of the machine.
-pub const COVERED: [Dimension; 2] = [Dimension::HashSeed, Dimension::TimeZone];
+pub(crate) const COVERED: [Dimension; 2] = [Dimension::HashSeed, Dimension::TimeZone];
 
 /// The files of the script, with a function for every group, and the one that they call.
 fn write_tree(backend: &FakeBackend, tree: &Path) {
@@ -38,7 +38,7 @@ fn write_tree(backend: &FakeBackend, tree: &Path) {
 }
 
 /// A lab in `folder`, with one worker. Its tree has the files of the script.
-pub fn lab(backend: &FakeBackend, folder: &Path) -> Lab {
+pub(crate) fn lab(backend: &FakeBackend, folder: &Path) -> Lab {
     let tree = folder.join("tree");
     write_tree(backend, &tree);
     let slug = RepoSlug::new("made/up").unwrap();

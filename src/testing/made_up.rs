@@ -32,7 +32,7 @@ use crate::subset::{Measure, Range, Subset};
 
 /// A whole input that owns its parts.
 #[derive(Debug)]
-pub struct MadeUp {
+pub(crate) struct MadeUp {
     pub config: Config,
     pub repositories: Vec<Contribution>,
     /// In the family `codetaste`, those that fell too.
@@ -41,13 +41,13 @@ pub struct MadeUp {
     pub isolation: Isolation,
     pub capabilities: Capabilities,
     pub subsets: Vec<Subset>,
-    /// Holds the recipes.
-    pub folder: tempfile::TempDir,
+    /// Holds the recipes, for as long as this lives.
+    _folder: tempfile::TempDir,
 }
 
 impl MadeUp {
     /// Writes it as a dataset.
-    pub fn write(&self, directory: &Path) {
+    pub(crate) fn write(&self, directory: &Path) {
         let input = DatasetInput {
             tool_version: env!("CARGO_PKG_VERSION"),
             public_config: config::to_public_json(&self.config),
@@ -57,7 +57,7 @@ impl MadeUp {
     }
 
     /// `sizes` groups in repositories `made/up0`, `made/up1` …
-    pub fn new(sizes: &[usize]) -> Self {
+    pub(crate) fn new(sizes: &[usize]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let repository = |(at, size): (usize, &usize)| {
             let mut random = fastrand::Rng::with_seed(at as u64);
@@ -72,12 +72,12 @@ impl MadeUp {
             isolation: isolation(),
             capabilities: capabilities(),
             subsets: subsets(),
-            folder,
+            _folder: folder,
         }
     }
 
     /// The input that borrows them.
-    pub fn input(&self) -> DatasetInput<'_> {
+    pub(crate) fn input(&self) -> DatasetInput<'_> {
         DatasetInput {
             config: &self.config,
             public_config: serde_json::json!({ "dataset": { "name": "made-up" } }),
@@ -107,7 +107,7 @@ fn capabilities() -> Capabilities {
 }
 
 /// A configuration without repositories.
-pub fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config {
         dataset: Dataset {
             name: Name::fixed("made-up"),
@@ -292,7 +292,7 @@ fn tree(slug: &RepoSlug, folder: &Path, groups: &[GroupEvidence]) -> PathBuf {
 }
 
 /// A repository of the config at a path, with nothing else asked for.
-pub fn repo(slug: RepoSlug) -> Repo {
+pub(crate) fn repo(slug: RepoSlug) -> Repo {
     Repo {
         slug,
         source: SourceSpec::Path { path: "a".into(), commit: None, allow_uncommitted: false },
@@ -319,7 +319,7 @@ pub fn repo(slug: RepoSlug) -> Repo {
 }
 
 /// A source that is nowhere.
-pub fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
+pub(crate) fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
     Pinned {
         slug: slug.clone(),
         origin: Origin::Git { url: format!("https://example.org/{slug}") },
@@ -335,7 +335,7 @@ pub fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
 }
 
 /// An environment with its recipe below `folder`.
-pub fn built(slug: &RepoSlug, folder: &Path) -> Built {
+pub(crate) fn built(slug: &RepoSlug, folder: &Path) -> Built {
     let recipe_dir = folder.join(slug.file_name());
     fs_err::create_dir_all(&recipe_dir).unwrap();
     let lock = "pytest==8.4.2 --hash=sha256:00\n";

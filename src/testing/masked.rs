@@ -13,16 +13,16 @@ use crate::record::recube::{
 use crate::record::trace::FunctionCalls;
 
 /// The file that is masked.
-pub const TARGET: &str = "src/made/core.py";
+pub(crate) const TARGET: &str = "src/made/core.py";
 /// Its text.
-pub const ORIGINAL: &str = "import os\n\n\ndef first(a):\n    '''Doc.'''\n    b = a + 1\n    return os.sep * b\n\n\n\
+pub(crate) const ORIGINAL: &str = "import os\n\n\ndef first(a):\n    '''Doc.'''\n    b = a + 1\n    return os.sep * b\n\n\n\
                             def second(a):\n    return first(a)\n\n\ndef third():\n    return 3\n";
 /// A file that calls into it.
 const CALLER: &str = "src/made/api.py";
 
 impl MadeUp {
     /// Repositories with one masked file each, which all tests that are kept judge but for the last case.
-    pub fn masked(sizes: &[usize]) -> Self {
+    pub(crate) fn masked(sizes: &[usize]) -> Self {
         let mut made_up = MadeUp::new(sizes);
         made_up.config.dataset.family = Family::Recube;
         made_up.subsets.retain(|one| one.ranges.is_empty());

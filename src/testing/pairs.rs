@@ -10,21 +10,22 @@ use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::Contribution;
 
 /// A file that the golden patch changes, before it.
-pub const CORE: &str = "def old_name(a):\n    return a + 1\n\n\ndef caller(b):\n    return old_name(b)\n";
+pub(crate) const CORE: &str =
+    "def old_name(a):\n    return a + 1\n\n\ndef caller(b):\n    return old_name(b)\n";
 /// The golden patch: a function gets another name.
-pub const GOLDEN: &str = "diff --git a/src/made/core.py b/src/made/core.py\nindex 1111111..2222222 100644\n--- a/src/made/core.py\n\
+pub(crate) const GOLDEN: &str = "diff --git a/src/made/core.py b/src/made/core.py\nindex 1111111..2222222 100644\n--- a/src/made/core.py\n\
 +++ b/src/made/core.py\n@@ -1,6 +1,6 @@\n-def old_name(a):\n+def the_new_name_of_it(a):\n     return a + 1\n \n \n \
 def caller(b):\n-    return old_name(b)\n+    return the_new_name_of_it(b)\n";
 /// Patterns of either side, as they are mined.
-pub const ADDITIVE: &str = "{\"id\":\"ident-the-new-name\",\"language\":\"python\",\"severity\":\"info\",\"rule\":{\"kind\":\
+pub(crate) const ADDITIVE: &str = "{\"id\":\"ident-the-new-name\",\"language\":\"python\",\"severity\":\"info\",\"rule\":{\"kind\":\
 \"identifier\",\"regex\":\"^the_new_name_of_it$\"},\"metadata\":{\"side\":\"additive\",\"feature\":\"ident the_new_name_of_it\"}}\n";
-pub const REDUCTIVE: &str = "{\"id\":\"def-old-name\",\"language\":\"python\",\"severity\":\"info\",\"rule\":{\"kind\":\
+pub(crate) const REDUCTIVE: &str = "{\"id\":\"def-old-name\",\"language\":\"python\",\"severity\":\"info\",\"rule\":{\"kind\":\
 \"identifier\",\"regex\":\"^old_name$\",\"inside\":{\"kind\":\"function_definition\",\"field\":\"name\"}},\"metadata\":{\"side\":\
 \"reductive\",\"feature\":\"def old_name\"}}\n";
 
 impl MadeUp {
     /// Pairs that are instances, one of each repository, and one that fell.
-    pub fn pairs(sizes: &[usize]) -> Self {
+    pub(crate) fn pairs(sizes: &[usize]) -> Self {
         let mut made_up = MadeUp::new(sizes);
         made_up.config.dataset.family = Family::Codetaste;
         made_up.subsets.retain(|one| one.ranges.is_empty());

@@ -9,7 +9,7 @@ use crate::testing::attempts::group_of;
 
 /// What one attempt of a group does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub(crate) enum Act {
     Passes,
     /// Passes after a while.
     Waits(Duration),
@@ -34,7 +34,7 @@ pub enum Act {
 
 /// What opening a directory or file does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
+pub(crate) enum Opening {
     Ready,
     /// pytest cannot, and says this.
     Refused(&'static str),
@@ -52,7 +52,7 @@ pub enum Opening {
 
 /// What starting a runner does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Start {
+pub(crate) enum Start {
     Ready,
     /// The backend cannot start it, and this is whose trouble it is.
     Fails(Fault),
@@ -89,7 +89,7 @@ impl<T: Clone> Sequence<T> {
 
 /// A test function and what its attempts do, one after the other, in whatever runner.
 #[derive(Debug, Clone)]
-pub struct FakeGroup {
+pub(crate) struct FakeGroup {
     pub(super) function: String,
     /// Parameters of its cases; an empty one for a plain test.
     cases: Vec<&'static str>,
@@ -103,48 +103,48 @@ pub struct FakeGroup {
 
 impl FakeGroup {
     /// A group with one case that always does this.
-    pub fn new(function: &str, act: Act) -> Self {
+    pub(crate) fn new(function: &str, act: Act) -> Self {
         let (cases, alone) = (vec![""], vec![""]);
         let (function, acts) = (function.to_owned(), Sequence::always(act));
         FakeGroup { function, cases, alone, acts, elsewhere: None, cold: None, attempts: 0 }
     }
 
     /// A group that passes.
-    pub fn passing(function: &str) -> Self {
+    pub(crate) fn passing(function: &str) -> Self {
         FakeGroup::new(function, Act::Passes)
     }
 
     /// Its next attempts, so many, do this.
     #[must_use]
-    pub fn first(mut self, times: usize, act: Act) -> Self {
+    pub(crate) fn first(mut self, times: usize, act: Act) -> Self {
         self.acts.push(times, act);
         self
     }
 
     /// Does this in every world where the variable is not that of the base world.
     #[must_use]
-    pub fn where_differs(mut self, variable: &'static str, act: Act) -> Self {
+    pub(crate) fn where_differs(mut self, variable: &'static str, act: Act) -> Self {
         self.elsewhere = Some((variable, act));
         self
     }
 
     /// Does this in cold runs; otherwise what it does in the end.
     #[must_use]
-    pub fn cold(mut self, act: Act) -> Self {
+    pub(crate) fn cold(mut self, act: Act) -> Self {
         self.cold = Some(act);
         self
     }
 
     /// Has cases with these parameters.
     #[must_use]
-    pub fn cases(mut self, parameters: &[&'static str]) -> Self {
+    pub(crate) fn cases(mut self, parameters: &[&'static str]) -> Self {
         (self.cases, self.alone) = (parameters.to_vec(), parameters.to_vec());
         self
     }
 
     /// Has these cases when its file is collected alone; none = it is not collected.
     #[must_use]
-    pub fn cases_alone(mut self, parameters: &[&'static str]) -> Self {
+    pub(crate) fn cases_alone(mut self, parameters: &[&'static str]) -> Self {
         self.alone = parameters.to_vec();
         self
     }
@@ -179,7 +179,7 @@ impl FakeGroup {
 
 /// A test file.
 #[derive(Debug, Clone)]
-pub struct FakeFile {
+pub(crate) struct FakeFile {
     pub(super) path: String,
     pub(super) groups: Vec<FakeGroup>,
     pub(super) directory: Sequence<Opening>,
@@ -191,7 +191,7 @@ pub struct FakeFile {
 
 impl FakeFile {
     /// A file that can be opened.
-    pub fn new(path: &str, groups: impl IntoIterator<Item = FakeGroup>) -> Self {
+    pub(crate) fn new(path: &str, groups: impl IntoIterator<Item = FakeGroup>) -> Self {
         FakeFile {
             path: path.to_owned(),
             groups: groups.into_iter().collect(),
@@ -204,28 +204,28 @@ impl FakeFile {
 
     /// Opening its directory for it does this, so many times.
     #[must_use]
-    pub fn directory(mut self, times: usize, opening: Opening) -> Self {
+    pub(crate) fn directory(mut self, times: usize, opening: Opening) -> Self {
         self.directory.push(times, opening);
         self
     }
 
     /// Opening it does this, so many times.
     #[must_use]
-    pub fn opening(mut self, times: usize, opening: Opening) -> Self {
+    pub(crate) fn opening(mut self, times: usize, opening: Opening) -> Self {
         self.opening.push(times, opening);
         self
     }
 
     /// Closing it ends the runner, so many times, with this exit code.
     #[must_use]
-    pub fn closing(mut self, times: usize, code: i32) -> Self {
+    pub(crate) fn closing(mut self, times: usize, code: i32) -> Self {
         self.closing.push(times, Some(code));
         self
     }
 
     /// Cannot be imported where the variable is not that of the base world.
     #[must_use]
-    pub fn refused_where(mut self, variable: &'static str) -> Self {
+    pub(crate) fn refused_where(mut self, variable: &'static str) -> Self {
         self.refused_where = Some(variable);
         self
     }

@@ -91,7 +91,7 @@ impl Checked {
         for Reach { file, line, name, .. } in &self.reaches {
             lines.push(format!("{file}:{line} names {name}"));
         }
-        for ImportAttempt { module, file, line } in &self.dependency_imports {
+        for ImportAttempt { module, file, line, .. } in &self.dependency_imports {
             lines.push(format!("{file}:{line} imports {module}"));
         }
         lines.extend(self.hidden_code.iter().map(|path| format!("is given {path}, which is code")));
@@ -131,7 +131,7 @@ fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
 }
 
 /// Raised when the same original may be judged otherwise.
-const VERSION: &str = "self-check-5";
+const VERSION: &str = "self-check-6";
 
 impl SelfChecks {
     /// Opens the journal.
@@ -308,8 +308,12 @@ impl SelfCheck<'_> {
             && tree.has_file(Path::new(path))
     }
 
-    /// Whether an installed package asked for the repository, pytest aside.
+    /// Whether an installed package asked for the repository, pytest aside, without code of the repository that had it
+    /// asked: such code is the submission's to write.
     fn is_of_library(&self, import: &ImportAttempt) -> bool {
+        if import.on_behalf_of.is_some() {
+            return false;
+        }
         let Ok(inside) = Path::new(&import.file).strip_prefix(&self.lab.setting.places.venv) else {
             return false;
         };
@@ -386,6 +390,7 @@ mod tests {
             module: "shop.settings".to_owned(),
             file: "/opt/venv/plugin.py".to_owned(),
             line: *line,
+            on_behalf_of: None,
         };
         Checked {
             comparison: None,

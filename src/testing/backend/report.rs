@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::testing::script::{Act, FakeFile, FakeGroup};
 
 /// The file whose function `work` every test calls once for each case.
-pub const PACKAGE: &str = "made.py";
+pub(crate) const PACKAGE: &str = "made.py";
 
 /// Items of a file, by itself or in a collection of everything.
 pub(super) fn items(file: &FakeFile, alone: bool) -> Vec<Value> {

@@ -21,16 +21,27 @@ class ImportWatcher:
 
     def find_spec(self, name, path=None, target=None):
         if self.owns(name):
-            self.note(name, *_who_asked())
+            asked = _who_asked()
+            self.note(name, *_place_of(asked), **self._on_behalf_of(asked))
         return None
 
     def owns(self, name):
         """Whether a dotted name, perhaps with ``:attribute``, begins with a watched module."""
         return name.partition(":")[0].partition(".")[0].strip() in self.names
 
-    def note(self, module, file, line):
+    def note(self, module, file, line, **more):
         if len(self.seen) < _MOST:
-            self.seen.append({"module": module, "file": file, "line": line})
+            self.seen.append({"module": module, "file": file, "line": line, **more})
+
+    def _on_behalf_of(self, frame):
+        """The watched module, conftests aside, whose code had the asking code run: it can do so, or not, by itself."""
+        frame = frame and frame.f_back
+        while frame is not None:
+            name = frame.f_globals.get("__name__")
+            if type(name) is str and self.owns(name) and name.rpartition(".")[2] != "conftest":
+                return {"for": name}
+            frame = frame.f_back
+        return {}
 
     def taken(self):
         """What was seen since this was last asked."""
@@ -80,14 +91,19 @@ class ImportWatcher:
 
 
 def _who_asked():
-    """File and line of the first frame outside the import system."""
+    """The first frame outside the import system, or None."""
     frame = _getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith("<frozen importlib") and not file.endswith(("/importlib/__init__.py", "/importlib/_bootstrap.py")):
-            return file, frame.f_lineno or 0
+            return frame
         frame = frame.f_back
-    return "", 0
+    return None
+
+
+def _place_of(frame):
+    """File and line."""
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno or 0)
 
 
 class FileWatcher:

@@ -68,6 +68,25 @@ def test_conftests_and_plugins_that_ask_for_a_watched_module_are_noted(start):
     assert seen["module"] == "tiny" and seen["file"].endswith("/conftest.py")
 
 
+def test_an_import_says_for_which_watched_module_it_is_made(start):
+    files = {
+        "loads.py": "import importlib\n\ndef load(name):\n    return importlib.import_module(name)\n",
+        "tiny/__init__.py": "import loads\n\ndef parts():\n    return loads.load('tiny.part')\n",
+        "tiny/part.py": "",
+        "tiny/late.py": "",
+        "tiny/conftest.py": "import loads\nloads.load('tiny')\n",
+        "tiny/test_t.py": "import loads\nimport tiny\n\ndef test_a():\n    tiny.parts()\n    loads.load('tiny.late')\n",
+    }
+    runner = start(files, world={"watched": ["tiny"]})
+    ready = runner.ask("open_directory", file="tiny/test_t.py", options=[], trace="off")
+    ready = runner.ask("open_file", file="tiny/test_t.py", text="import sys; sys.path.insert(0, '.')\n" + files["tiny/test_t.py"])
+    noted = runner.run(ready, "test_a")["imports"]
+    assert [(one["module"], one["file"].rpartition("/")[2], one.get("for")) for one in noted] == [
+        ("tiny.part", "loads.py", "tiny"),
+        ("tiny.late", "loads.py", "tiny.test_t"),
+    ]
+
+
 def test_pytest_does_without_what_its_configuration_names_of_a_hidden_package(start):
     options = "[pytest]\naddopts = -p tiny.plugin\nfilterwarnings =\n    error\n    ignore:x:tiny.core.Odd\n    ignore::DeprecationWarning\n"
     text = "import warnings\n\ndef test_a():\n    warnings.warn('old', DeprecationWarning)\n"
