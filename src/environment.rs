@@ -43,8 +43,6 @@ const STAGE_VERSION: &str = "12";
 /// An installed plan, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// Full interpreter version.
-    pub python: &'a str,
     /// Prefix of the base interpreter on the host.
     pub python_prefix: &'a Path,
     /// Virtual environment on the host.

@@ -108,7 +108,6 @@ impl Bench {
         }
         let host = self.session.machine.host(&self.repo, &self.session.tools, &|_| {}).unwrap();
         let candidate = Candidate {
-            python: &built.python,
             python_prefix: &built.python_prefix,
             venv: &built.venv,
             tree: &built.tree,

@@ -36,19 +36,6 @@ pub enum VariantKind {
 }
 
 impl VariantKind {
-    /// All kinds.
-    pub const ALL: [VariantKind; 9] = [
-        VariantKind::NegatedAssert,
-        VariantKind::OtherExpected,
-        VariantKind::OtherRaises,
-        VariantKind::RaiseAt,
-        VariantKind::OtherInput,
-        VariantKind::Rephrased,
-        VariantKind::OtherArgument,
-        VariantKind::OtherStdin,
-        VariantKind::OtherFile,
-    ];
-
     /// The one spelling of this kind.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -131,11 +118,6 @@ pub struct VariantCase {
 }
 
 impl Variant {
-    /// Whether a case of it does not pass.
-    pub fn fails(&self) -> bool {
-        self.cases.iter().any(|case| matches!(case.outcome, Outcome::Failed | Outcome::Error))
-    }
-
     /// What is expected, as results of cases.
     pub fn golden(&self) -> Vec<CaseResult> {
         if let Some(variation) = &self.variation {

@@ -92,7 +92,8 @@ impl Modules {
     }
 
     /// All of them.
-    pub fn names(&self) -> impl Iterator<Item = &String> {
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         self.0.iter()
     }
 

@@ -1,14 +1,6 @@
 //! When things of a source were made, in seconds since 1970. No clock here.
 
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-use crate::error::Result;
-
-/// When a file was last modified, in seconds since 1970; the link itself for a symbolic link.
-pub fn modified(path: &Path) -> Result<i64> {
-    Ok(seconds(fs_err::symlink_metadata(path)?.modified()?))
-}
 
 /// A moment in seconds since 1970.
 pub(super) fn seconds(moment: SystemTime) -> i64 {

@@ -316,7 +316,6 @@ impl Site<'_> {
     fn ask(&self, wish: Wish) -> Result<GateReport> {
         let inputs = self.inputs;
         (inputs.gate)(&Candidate {
-            python: &inputs.choice.interpreter.version,
             python_prefix: &inputs.choice.interpreter.prefix,
             venv: &self.venv,
             tree: &self.tree,

@@ -35,10 +35,6 @@ impl Lines {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
     /// Whether a line is in it.
     pub fn contains(&self, path: &str, line: u64) -> bool {
         let before = self.files.get(path).and_then(|ranges| ranges.range(..=line).next_back());

@@ -47,11 +47,6 @@ pub struct Decision {
     pub shows_witness: bool,
 }
 
-/// Whether two sets of lines overlap so much that they say the same.
-pub fn is_too_near(one: &Lines, other: &Lines) -> bool {
-    is_above(one.jaccard(other))
-}
-
 fn is_above(jaccard: Option<(u64, u64)>) -> bool {
     let (part, whole) = MAX_JACCARD;
     jaccard.is_some_and(|(common, all)| {

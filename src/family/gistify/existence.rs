@@ -136,8 +136,6 @@ struct OriginalBlock {
 pub struct Corpus {
     modules: Modules,
     files: Vec<String>,
-    /// Files that are no Python, by path.
-    unread: Vec<(String, Unreadable)>,
     top: Index,
     roots: Children,
     blocks: Vec<OriginalBlock>,
@@ -156,21 +154,11 @@ impl Corpus {
                 words.read(parsed);
                 units::cut(parsed, &Bindings::of_file(&corpus.modules, file.path, parsed.body))
             });
-            match cut {
-                Ok(cut) => corpus.add(file.path, cut),
-                Err(reason) => corpus.unread.push((file.path.to_owned(), reason)),
+            if let Ok(cut) = cut {
+                corpus.add(file.path, cut);
             }
         }
         corpus
-    }
-
-    /// Files that were left out, and why.
-    pub fn unread(&self) -> &[(String, Unreadable)] {
-        &self.unread
-    }
-
-    pub fn modules(&self) -> &Modules {
-        &self.modules
     }
 
     fn add(&mut self, path: &str, cut: Cut) {

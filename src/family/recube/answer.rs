@@ -10,11 +10,6 @@ pub fn output_name(target: &str) -> String {
     target.replace('/', "_")
 }
 
-/// The name of a target's test file in a published folder of tests.
-pub fn test_name(target: &str) -> String {
-    format!("{}_test.py", output_name(target.strip_suffix(".py").unwrap_or(target)))
-}
-
 /// Targets by the names of their files in a folder of outputs.
 ///
 /// # Errors

@@ -70,11 +70,6 @@ impl Reached {
             self.files.entry(file.to_owned()).or_default().insert(group.group_id.to_owned(), reach);
         }
     }
-
-    /// Files that some group reaches.
-    pub fn files(&self) -> impl Iterator<Item = &str> {
-        self.files.keys().map(String::as_str)
-    }
 }
 
 /// Whether a file can be a candidate by its name.

@@ -21,12 +21,6 @@ pub enum DocstringKind {
     Full,
 }
 
-impl DocstringKind {
-    /// Every kind, from the one that says least.
-    pub const ALL: [DocstringKind; 4] =
-        [DocstringKind::None, DocstringKind::Line, DocstringKind::Sections, DocstringKind::Full];
-}
-
 const ARGUMENTS: &str =
     r"(?mi)^\s*(args|arguments|parameters|params|keyword args|other parameters)\s*:?\s*$|:param\b|@param\b";
 const RESULTS: &str =

@@ -215,7 +215,7 @@ fn value(op: &str, args: &[Value]) -> Value {
             json!(similar::overlap(&similar::file_words(word(0)), &similar::file_words(word(1))))
         }
         "output_name" => json!(answer::output_name(word(0))),
-        "test_name" => json!(answer::test_name(word(0))),
+        "test_name" => json!(crate::record::recube::test_name(word(0))),
         "output_names" => match answer::output_names(all(&texts(0))) {
             Ok(names) => json!(names),
             Err(twice) => json!(format!("two targets share {}", Vec::from_iter(twice).join(", "))),

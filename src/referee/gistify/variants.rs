@@ -653,8 +653,9 @@ mod tests {
     #[test]
     fn a_variant_is_of_use_where_it_tells_something() {
         use VariantKind::{NegatedAssert, OtherExpected, OtherInput, OtherRaises, RaiseAt, Rephrased};
+        let kinds = [NegatedAssert, OtherExpected, OtherRaises, RaiseAt, OtherInput, Rephrased];
         let of_use = |cases: &[VariantCase]| {
-            VariantKind::ALL.into_iter().filter(|kind| is_of_use(*kind, &golden(), cases)).collect::<Vec<_>>()
+            kinds.into_iter().filter(|kind| is_of_use(*kind, &golden(), cases)).collect::<Vec<_>>()
         };
         assert_eq!(of_use(&[case("test_a", Outcome::Passed, None)]), [OtherInput, Rephrased]);
         let noticed = case("test_a", Outcome::Failed, Some("builtins.AssertionError"));
