@@ -214,6 +214,12 @@ def costs(repositories):
     return table(head, lines)
 
 
+def refreshed(folder):
+    """What `gistmill diff` said of the versions before and after `gistmill refresh`."""
+    path = folder / "refresh.txt"
+    return ["```text", *path.read_text().splitlines(), "```"] if path.exists() else []
+
+
 def page():
     text = (HERE / "results.template.md").read_text()
     for folder in sorted(path.parent for path in HERE.glob("*/groups.csv")):
@@ -221,7 +227,7 @@ def page():
         made = {
             "funnel": funnel(groups), "repeats": repeats(groups), "beyond": beyond_runs(groups),
             "witnesses": witnesses(groups), "costs": costs(repositories), "evidence": evidence(groups),
-            "strength": strength(groups), "weakest": weakest(groups),
+            "strength": strength(groups), "weakest": weakest(groups), "refresh": refreshed(folder),
         }
         for name, lines in made.items():
             text = text.replace(f"{{{{{folder.name}.{name}}}}}", "\n".join(lines))
