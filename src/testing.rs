@@ -1,4 +1,5 @@
-//! Samples of the nouns, a made-up dataset, and a backend that plays a scripted repository: for unit tests and benchmarks.
+//! Samples of the nouns, a made-up dataset, and a backend that plays a scripted repository: for unit tests, one of which
+//! `bench/dataset.rs` runs.
 
 pub(crate) mod attempts;
 pub(crate) mod backend;
