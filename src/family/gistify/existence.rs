@@ -136,6 +136,8 @@ struct OriginalBlock {
 pub struct Corpus {
     modules: Modules,
     files: Vec<String>,
+    /// Files that are no Python, by path.
+    unread: Vec<(String, Unreadable)>,
     top: Index,
     roots: Children,
     blocks: Vec<OriginalBlock>,
@@ -154,11 +156,17 @@ impl Corpus {
                 words.read(parsed);
                 units::cut(parsed, &Bindings::of_file(&corpus.modules, file.path, parsed.body))
             });
-            if let Ok(cut) = cut {
-                corpus.add(file.path, cut);
+            match cut {
+                Ok(cut) => corpus.add(file.path, cut),
+                Err(reason) => corpus.unread.push((file.path.to_owned(), reason)),
             }
         }
         corpus
+    }
+
+    /// Files that were left out, and why.
+    pub fn unread(&self) -> &[(String, Unreadable)] {
+        &self.unread
     }
 
     fn add(&mut self, path: &str, cut: Cut) {
