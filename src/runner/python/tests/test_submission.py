@@ -74,12 +74,15 @@ def test_an_import_says_for_which_watched_module_it_is_made(start):
         "tiny/__init__.py": "import loads\n\ndef parts():\n    return loads.load('tiny.part')\n",
         "tiny/part.py": "",
         "tiny/late.py": "",
-        "tiny/conftest.py": "import loads\nloads.load('tiny')\n",
+        "tiny/early.py": "",
+        "tiny/conftest.py": "import loads\nloads.load('tiny.early')\n",
         "tiny/test_t.py": "import loads\nimport tiny\n\ndef test_a():\n    tiny.parts()\n    loads.load('tiny.late')\n",
     }
     runner = start(files, world={"watched": ["tiny"]})
     ready = runner.ask("open_directory", file="tiny/test_t.py", options=[], trace="off")
     ready = runner.ask("open_file", file="tiny/test_t.py", text="import sys; sys.path.insert(0, '.')\n" + files["tiny/test_t.py"])
+    (early,) = [one for one in ready["import_attempts"] if one["module"] == "tiny.early"]
+    assert early["file"].endswith("/loads.py") and "for" not in early, "a conftest is there for a submission, too"
     noted = runner.run(ready, "test_a")["imports"]
     assert [(one["module"], one["file"].rpartition("/")[2], one.get("for")) for one in noted] == [
         ("tiny.part", "loads.py", "tiny"),
