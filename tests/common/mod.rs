@@ -279,14 +279,17 @@ impl Stream {
 }
 
 impl Running {
-    /// Starts it as a terminal does: a Ctrl-C that the caller of the tests ignores, as jobs in the background do, is not
-    /// ignored here.
+    /// Starts it as a terminal does: a Ctrl-C or a hang-up that the caller of the tests ignores, as jobs in the background and
+    /// `nohup` do, is not ignored here.
     pub fn start(mut command: Command) -> Self {
         use std::os::unix::process::CommandExt;
-        // SAFETY: the closure sets what a signal does, which is safe between fork and exec; no handler is a function.
-        unsafe {
-            command.pre_exec(|| signal(Signal::SIGINT, SigHandler::SigDfl).map(drop).map_err(Into::into))
+        let by_default = || {
+            // SAFETY: what a signal does may be set between fork and exec; no handler is a function.
+            let set = |name| unsafe { signal(name, SigHandler::SigDfl) }.map(drop);
+            [Signal::SIGINT, Signal::SIGHUP].into_iter().try_for_each(set).map_err(Into::into)
         };
+        // SAFETY: the closure sets what signals do, and nothing else.
+        unsafe { command.pre_exec(by_default) };
         let mut child = command.spawn().expect("gistmill starts");
         let stdout = Stream::of(child.stdout.take().expect("stdout is a pipe"));
         let stderr = Stream::of(child.stderr.take().expect("stderr is a pipe"));

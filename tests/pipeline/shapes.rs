@@ -9,7 +9,7 @@ use crate::common::dataset::text;
 /// A tree, the groups of it that are kept, and those that are not, each with its cause.
 type Shape = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
-const SHAPES: &[Shape] = &[
+const SEVERAL_PROJECTS: &[Shape] = &[
     // A uv workspace whose root needs its members, one of which configures pytest for itself.
     (
         "workspace",
@@ -24,6 +24,21 @@ const SHAPES: &[Shape] = &[
     ("several_projects", &["one/tests/test_it.py::test_f", "two/tests/test_it.py::test_f"], &[]),
     // A project below another one, which nothing but its tests speaks of.
     ("needed_project", &["plugins/extra/tests/test_extra.py::test_f"], &[]),
+    // What the project at the root is built with is another one below it.
+    ("own_backend", &["tests/test_thing.py::test_is_installed"], &[]),
+    // A project at the root that no backend builds: it says nothing of which of its two packages it is.
+    ("two_packages_at_the_root", &["tests/test_web.py::test_page"], &[]),
+    // An application that poetry manages and that is no package: its backend finds none of that name.
+    ("poetry_application", &["tests/test_shop.py::test_price"], &[]),
+    // Some tests need a project below the root with which nothing can be installed: the others are kept.
+    (
+        "a_part_contradicts",
+        &["tests/test_pkg.py::test_double"],
+        &[("tests/test_more.py", "collection-error")],
+    ),
+];
+
+const DECLARATIONS: &[Shape] = &[
     // A failure and a skip that name what two extras have.
     (
         "asks_for_more",
@@ -39,23 +54,16 @@ const SHAPES: &[Shape] = &[
     ("sets_variables", &["test_mode.py::test_mode"], &[]),
     // An application with nothing but requirements.txt.
     ("only_requirements", &["tests/test_app.py::test_f"], &[]),
+    // An extension in C whose editable installation would be compiled again at each import.
+    ("meson_extension", &["tests/test_spam.py::test_answer"], &[]),
+];
+
+const KINDS_OF_TESTS: &[Shape] = &[
     ("django_site", &["tests/test_stock.py::test_counts_customers"], &[]),
     // A site that knows nothing of pytest: its tests are run by its manage.py.
     ("django_by_manage_py", &["shop/tests/test_customers.py::Customers::test_are_counted"], &[]),
     // Tests in a file that unittest finds by its name, and pytest does not.
     ("tests_py", &["tests.py::Sums::test_sum"], &[]),
-    // What the project at the root is built with is another one below it.
-    ("own_backend", &["tests/test_thing.py::test_is_installed"], &[]),
-    // A project at the root that no backend builds: it says nothing of which of its two packages it is.
-    ("two_packages_at_the_root", &["tests/test_web.py::test_page"], &[]),
-    // An application that poetry manages and that is no package: its backend finds none of that name.
-    ("poetry_application", &["tests/test_shop.py::test_price"], &[]),
-    // Some tests need a project below the root with which nothing can be installed: the others are kept.
-    (
-        "a_part_contradicts",
-        &["tests/test_pkg.py::test_double"],
-        &[("tests/test_more.py", "collection-error")],
-    ),
     // A list with an address that nobody has, a folder in addopts and no report, names that others have too, and a thread
     // that a conftest starts, tests behind a link, sources in other encodings; a test that is run again, and one after which the process ends badly.
     (
@@ -75,8 +83,6 @@ const SHAPES: &[Shape] = &[
             ("tests/ends/test_ends.py::test_ends_badly", "crashes"),
         ],
     ),
-    // An extension in C whose editable installation would be compiled again at each import.
-    ("meson_extension", &["tests/test_spam.py::test_answer"], &[]),
     // Plugins that distribute, shuffle, trace and report, and kinds of tests that are not functions of pytest's own.
     (
         "other_runners",
@@ -92,19 +98,14 @@ const SHAPES: &[Shape] = &[
     ),
 ];
 
-#[test]
-fn every_shape_is_installed_and_kept() {
+/// Builds trees of these shapes, each of whose groups has to become what is said.
+fn built(shapes: &[Shape]) -> Bench {
     let bench = Bench::new();
-    let trees: Vec<&str> = SHAPES.iter().map(|(tree, ..)| *tree).collect();
+    let trees: Vec<&str> = shapes.iter().map(|(tree, ..)| *tree).collect();
     bench.configure("[screen]\nattempts = 2", &trees);
     bench.build(&[]).with_code(0);
-    // The referee reads them as Python does: what differs there is not published.
-    let instances = bench.dataset().rows("instances");
-    for group in ["tests/test_japanese.py::test_japanese", "tests/test_latin.py::test_latin"] {
-        assert!(instances.iter().any(|row| row["group_id"] == group), "{group}");
-    }
     let rows = bench.dataset().rows("groups");
-    for (tree, kept, dropped) in SHAPES {
+    for (tree, kept, dropped) in shapes {
         let slug = format!("trees/{tree}");
         let found: BTreeMap<&str, &str> = rows
             .iter()
@@ -113,5 +114,25 @@ fn every_shape_is_installed_and_kept() {
             .collect();
         let expected = kept.iter().map(|group| (*group, "kept")).chain(dropped.iter().copied()).collect();
         assert_eq!(found, expected, "{tree}: {rows:#?}");
+    }
+    bench
+}
+
+#[test]
+fn trees_of_several_projects_are_installed_and_kept() {
+    built(SEVERAL_PROJECTS);
+}
+
+#[test]
+fn what_trees_declare_is_installed_and_kept() {
+    built(DECLARATIONS);
+}
+
+#[test]
+fn tests_of_every_kind_are_kept() {
+    // The referee reads them as Python does: what differs there is not published.
+    let instances = built(KINDS_OF_TESTS).dataset().rows("instances");
+    for group in ["tests/test_japanese.py::test_japanese", "tests/test_latin.py::test_latin"] {
+        assert!(instances.iter().any(|row| row["group_id"] == group), "{group}");
     }
 }

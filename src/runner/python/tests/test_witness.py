@@ -241,6 +241,18 @@ def test_a_module_that_is_looked_into_by_name_has_all_its_names(start):
     assert "codes = sys.modules[__name__]\n" in text
 
 
+def test_which_names_a_module_has_is_not_said_of_the_witness(start):
+    files = {
+        "units.py": (
+            "def metre():\n    return 1\ndef yard():\n    return 2\n__all__ = ['metre', 'yard']\ndef __dir__():\n    return __all__\n"
+            "def __getattr__(name):\n    if name == 'old':\n        return metre\n    raise AttributeError(name)\n"
+        ),
+        "test_it.py": "import units\ndef test_it():\n    assert [getattr(units, name)() for name in ('old', 'yard')] == [1, 2]\n",
+    }
+    text = witness(start, files)
+    assert "def __getattr__(name):" in text and "def yard():" in text and "__dir__" not in text, text
+
+
 def test_what_a_library_collects_from_a_module_stays(start):
     files = {
         "hooks.py": "def mark(function):\n    function.is_hook = True\n    return function\n@mark\ndef started(name):\n    return name\n",

@@ -113,10 +113,12 @@ class Closure:
         self.pinned |= {reference.meaning for reference in references if reference.kind == "listed"} | self.looked_up
 
     def _names_of(self, name):
-        """What a module binds under the name that it keeps in the witness."""
+        """What a module binds under the name that it keeps in the witness; not what says which names there are, for the
+        witness has others.
+        """
         for bound in self.program.bindings.get(name, ()):
             meaning = self.finder.resolve(name, bound)
-            if meaning[0] == "symbol" and meaning[2] == bound:
+            if meaning[0] == "symbol" and meaning[2] == bound and bound != "__dir__":
                 yield meaning
 
     def _made(self, name):
