@@ -209,7 +209,7 @@ def costs(repositories):
     for row in (one for one in repositories if one["seconds"]):
         per = float(row["processor_seconds"]) / max(int(row["published"]), 1)
         numbers = [row["seconds"], row["processor_seconds"], f"{per:.1f}"]
-        lines.append([row["slug"], row["commit"].removeprefix("sha256:")[:12], row["python"], row["attempts"], *numbers])
+        lines.append([row["slug"], row["commit"][: 12 if len(row["commit"]) == 40 else 16], row["python"], row["attempts"], *numbers])
     head = ["repository", "commit", "Python", "attempts", "seconds", "processor seconds", "of those for each published instance"]
     return table(head, lines)
 

@@ -26,7 +26,7 @@ use cause::NotMade;
 use search::{Searched, Searcher};
 
 /// Raised when the same instance may get another witness for a reason that lies in the driver.
-const MAKER: &str = "witness-4";
+const MAKER: &str = "witness-3";
 
 /// A witness that the referee accepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
