@@ -60,11 +60,11 @@ pub const SMALL_SETTINGS: &str = "[screen]\nattempts = 2";
 pub const SMALL: &str = "small_and_good";
 
 /// What [`Bench::after_a_build`] gives copies of.
-static BUILT: LazyLock<Bench> = LazyLock::new(|| {
+static BUILT: LazyLock<(Bench, Ended)> = LazyLock::new(|| {
     let bench = Bench::with_downloads_only();
     bench.configure(SMALL_SETTINGS, &[SMALL]);
-    bench.build(&[]).with_code(0);
-    bench
+    let ended = bench.build(&[]).with_code(0);
+    (bench, ended)
 });
 
 /// A place of its own for one test: its trees, configuration, cache and output.
@@ -116,9 +116,14 @@ impl Bench {
     pub fn after_a_build() -> Self {
         let bench = Bench::with_empty_cache();
         let mut copy = Command::new("cp");
-        let copied = copy.arg("-a").arg(BUILT.path().join(".")).arg(bench.path()).status();
+        let copied = copy.arg("-a").arg(BUILT.0.path().join(".")).arg(bench.path()).status();
         assert!(copied.expect("cp starts").success());
         bench
+    }
+
+    /// How the build of [`Bench::after_a_build`] ended.
+    pub fn first_build() -> &'static Ended {
+        &BUILT.1
     }
 
     pub fn path(&self) -> &Path {

@@ -60,12 +60,10 @@ fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn a_rebuild_changes_nothing_and_runs_nothing() {
-    let bench = Bench::new();
-    bench.configure("[screen]\nattempts = 2", &["small_and_good"]);
-    let first = bench.build(&[]).with_code(0);
+    let bench = Bench::after_a_build();
     let attempts = snapshot(&bench.cache().join("screens"));
     let output = snapshot(&bench.path().join("output"));
-    let second = bench.build(&[]).with_code(0);
+    let (first, second) = (Bench::first_build(), bench.build(&[]).with_code(0));
     assert_eq!(second.stdout, first.stdout);
     assert!(snapshot(&bench.cache().join("screens")) == attempts, "the rebuild made attempts");
     assert!(snapshot(&bench.path().join("output")) == output, "the rebuild changed the dataset");

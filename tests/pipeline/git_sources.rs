@@ -34,7 +34,7 @@ fn commit(repository: &Repository, message: &str) -> Oid {
 
 fn configure(bench: &Bench, repository: &Path, commit: &str) {
     bench.write_config(&format!(
-        "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[[repo]]\nslug = \"trees/small_and_good\"\n\
+        "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[mutation]\nmutants = 0\n[[repo]]\nslug = \"trees/small_and_good\"\n\
          git = \"file://{}\"\ncommit = \"{commit}\"\n",
         repository.display()
     ));
@@ -107,7 +107,7 @@ fn uncommitted_changes_are_refused_unless_the_config_allows_them() {
     let text = std::fs::read_to_string(tree.join("tally.py")).expect("is there");
     std::fs::write(tree.join("tally.py"), format!("{text}\n\nUNSAVED = True\n")).expect("can be written");
     bench.write_config(
-        "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[[repo]]\nslug = \"trees/small_and_good\"\n\
+        "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[mutation]\nmutants = 0\n[[repo]]\nslug = \"trees/small_and_good\"\n\
          path = \"trees/small_and_good\"\n",
     );
     let refused = bench.build(&[]).with_code(1);

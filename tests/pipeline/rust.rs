@@ -65,7 +65,7 @@ fn a_source_distribution_is_compiled_with_its_own_lock() {
     bench.tree("uses_compiled_rust");
     let address = serve_source_distribution(&bench);
     bench.write_config(&format!(
-        "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[[repo]]\nslug = \"trees/uses\"\n\
+        "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[mutation]\nmutants = 0\n[[repo]]\nslug = \"trees/uses\"\n\
          path = \"trees/uses_compiled_rust\"\nrequirements = [\"pytest\", \"digits @ {address}\"]\n"
     ));
     let mut gistmill = bench.gistmill(&["build", "repos.toml"]);

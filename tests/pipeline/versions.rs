@@ -35,7 +35,7 @@ fn bench() -> (Bench, PathBuf, String) {
     let first = commit(&tree, "First", 0);
     bench.tree("without_tests");
     bench.write_config(&format!(
-        "# Ours.\n[dataset]\nname    = \"trees\"   # the name\nversion = \"1\"\n\n[screen]\nattempts = 2\n\n\
+        "# Ours.\n[dataset]\nname    = \"trees\"   # the name\nversion = \"1\"\n\n[screen]\nattempts = 2\n\n[mutation]\nmutants = 0\n\n\
          [[repo]]  # the one\nslug = \"trees/small_and_good\"\ngit = \"file://{}\"\ncommit = \"{first}\"  # pinned\n\n\
          [[repo]]\nslug = \"trees/local\"\npath = \"trees/without_tests\"\n# the end\n",
         tree.display()
@@ -175,7 +175,7 @@ fn older() -> (Bench, PathBuf) {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(OLDER);
     crate::common::copy(&from, &bench.path().join("older"));
     bench.write_config(&format!(
-        "[dataset]\nname = \"trees\"\nversion = \"1\"\n\n[[repo]]\nslug = \"trees/small_and_good\"\n\
+        "[dataset]\nname = \"trees\"\nversion = \"1\"\n\n[mutation]\nmutants = 0\n\n[[repo]]\nslug = \"trees/small_and_good\"\n\
          git = \"file://{}\"\ncommit = \"{first}\"\n",
         tree.display()
     ));
