@@ -60,7 +60,7 @@ flags! {
     DEPENDENCY_IMPORTS_REPOSITORY "dependency-imports-repository"
         "an installed library asks for the repository"
         "A plugin or another dependency imports the repository while the test runs, and no code of the repository has it \
-         do so; with a submission it is missing."
+         do so, or pytest itself needs it; with a submission it is missing."
         "No submission can solve it by the rules, so it is not published unless `sample_unsolvable = true`.";
     REFEREE_DIFFERS "referee-differs"
         "the original, judged as a submission, does not show what it showed in the build"

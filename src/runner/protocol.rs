@@ -245,6 +245,9 @@ pub struct Generated {
     /// Names under which it needs two classes of the original.
     #[serde(default)]
     pub twins: Vec<String>,
+    /// Names under which it needs compiled code of the tree.
+    #[serde(default)]
+    pub compiled: Vec<String>,
 }
 
 /// An answer with the number of the request it belongs to.

@@ -80,10 +80,25 @@ fn nothing_is_written_of_repositories_that_all_failed_and_what_was_there_stays()
 }
 
 #[test]
-fn a_release_stays_as_it_was_unless_it_is_to_be_replaced() {
+fn nothing_is_published_of_a_repository_that_pytest_needs_itself() {
     let bench = Bench::new();
-    bench.configure("[screen]\nattempts = 2", &["small_and_good"]);
+    bench.configure("[screen]\nattempts = 2", &["needed_by_pytest"]);
     bench.build(&[]).with_code(0);
+    let dataset = bench.dataset();
+    assert_eq!(dataset.instances(), Vec::<Value>::new());
+    let name = "tests/test_sections.py::test_a_section_has_its_values";
+    let row = dataset.group(name);
+    assert_eq!(row["kept"], true, "{row:#}");
+    assert!(texts(&row["flags"]).contains(&"dependency-imports-repository"), "{row:#}");
+    bench.configure("sample_unsolvable = true\n[screen]\nattempts = 2", &["needed_by_pytest"]);
+    bench.build(&[]).with_code(0);
+    let shown = bench.run(&["show", name, "--dataset", "output/trees/1"]).with_code(0).stdout;
+    assert!(shown.contains("dependency-imports-repository"), "{shown}");
+}
+
+#[test]
+fn a_release_stays_as_it_was_unless_it_is_to_be_replaced() {
+    let bench = Bench::after_a_build();
     let before = bench.dataset().bytes("manifest.json");
     let tree = bench.path().join("trees/small_and_good");
     let aside = bench.path().join("aside");

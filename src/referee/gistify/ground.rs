@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::attempt::lab::Lab;
 use crate::attempt::overlay::History;
 use crate::beneath::{Entry, Folder, Kind};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::family::gistify::Corpus;
 use crate::python_source::{decoded, imported};
 use crate::record::patch::Patch;
 use crate::record::task::{CODE_ENDINGS, pytest_settings};
-use crate::runner::Setting;
+use crate::runner::{Runner, Setting};
 use crate::score::{File, Modules};
 use crate::store::Cache;
 
@@ -143,6 +143,21 @@ impl Ground {
     /// Something was right, and was not with modules imported ahead. From some of these on, none are.
     pub(super) fn was_hindered(&self) {
         self.hindered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Why pytest cannot run where the code of the repository is hidden: it imports it itself. None where it runs.
+///
+/// # Errors
+/// IO errors, a tree that cannot be read, and the harness's.
+pub(crate) fn needed_by_pytest(lab: &Lab, cache: &Cache, submission: &str) -> Result<Option<String>> {
+    let entries = Folder::open(&lab.built.tree)?.walk()?;
+    let mask = mask(&entries, &files_of(&entries), Files::Data, submission)?;
+    let masked = lab.with(cache, &mask, History::Hidden)?;
+    match Runner::start(&*masked.backend, &masked.setting) {
+        Ok(_) => Ok(None),
+        Err(error) if error.fault() == Fault::Repository => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agreement::{messages, normalized_again, sabotage_of};
 use super::given::{from_root, is_code, is_place};
-use super::ground::Code;
+use super::ground::{self, Code};
 use super::original::{LARGEST_TEST, Original};
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Terms;
@@ -33,6 +33,7 @@ use crate::record::task::pytest_settings;
 use crate::referee::run::{Import, Lost, PLAIN, Seen, TextLab, failing};
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{Comparison, File, Masks, compare};
+use crate::store::Cache;
 use crate::store::memo::Memo;
 
 /// Flags of instances that cannot be solved without breaking a rule.
@@ -54,6 +55,9 @@ pub(crate) struct Checked {
     pub(crate) reaches: Vec<Reach>,
     /// Imports of the repository by installed libraries.
     pub(crate) dependency_imports: Vec<ImportAttempt>,
+    /// Why pytest cannot run without the code of the repository, of which it needs some itself.
+    #[serde(default)]
+    pub(crate) needed_by_pytest: Option<String>,
     /// Files of the tree that were opened, code and configuration of pytest aside.
     pub(crate) data_files: Vec<String>,
     /// `file::Class::function` of the definition, where that is another file.
@@ -71,7 +75,10 @@ impl Checked {
     pub(crate) fn flags(&self) -> Vec<&'static str> {
         let all = [
             (NAMES_REPOSITORY_MODULE, !self.reaches.is_empty()),
-            (DEPENDENCY_IMPORTS_REPOSITORY, !self.dependency_imports.is_empty()),
+            (
+                DEPENDENCY_IMPORTS_REPOSITORY,
+                !self.dependency_imports.is_empty() || self.needed_by_pytest.is_some(),
+            ),
             (REFEREE_DIFFERS, !self.agrees()),
             (READS_TREE_DATA, !self.data_files.is_empty()),
             (READS_HIDDEN_CODE, !self.hidden_code.is_empty()),
@@ -94,6 +101,7 @@ impl Checked {
         for ImportAttempt { module, file, line, .. } in &self.dependency_imports {
             lines.push(format!("{file}:{line} imports {module}"));
         }
+        lines.extend(self.needed_by_pytest.iter().map(|why| format!("without the repository, {why}")));
         lines.extend(self.hidden_code.iter().map(|path| format!("is given {path}, which is code")));
         lines.extend(self.messages.iter().cloned());
         if !self.data_files.is_empty() {
@@ -120,9 +128,12 @@ pub(crate) struct SelfChecks {
 /// What so many originals did without exception is of the set-up of the tests, and no property of one of them.
 const ENOUGH: usize = 50;
 
-/// Whether all of many originals have an import of the repository by an installed library in common: a plugin of pytest
-/// that loads the project's settings, say. No other one can be solved either.
-fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
+/// Whether pytest needs the repository, or all of many originals have an import of it by an installed library in common: a
+/// plugin of pytest that loads the project's settings, say. No other one can be solved either.
+fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked> + Clone) -> bool {
+    if known.clone().any(|one| one.needed_by_pytest.is_some()) {
+        return true;
+    }
     if known.len() < ENOUGH {
         return false;
     }
@@ -131,7 +142,7 @@ fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
 }
 
 /// Raised when the same original may be judged otherwise.
-const VERSION: &str = "self-check-6";
+const VERSION: &str = "self-check-7";
 
 impl SelfChecks {
     /// Opens the journal.
@@ -173,7 +184,7 @@ impl SelfChecks {
     /// Those of [`SelfCheck::check`].
     pub(crate) fn make(
         &mut self,
-        lab: &Lab,
+        (lab, cache): (&Lab, &Cache),
         file: &str,
         originals: &[Original<'_>],
         progress: &mut dyn FnMut(),
@@ -182,7 +193,7 @@ impl SelfChecks {
             return Ok(());
         }
         let code = Code::of(lab)?;
-        let found = SelfCheck { lab, code: &code, file }.check(originals, progress)?;
+        let found = SelfCheck { lab, cache, code: &code, file }.check(originals, progress)?;
         let keys: Vec<String> = originals.iter().map(|original| self.key(original.id)).collect();
         self.known.extend(keys.into_iter().zip(found))?;
         self.is_set_up = is_of_set_up(self.known.values());
@@ -198,6 +209,8 @@ impl SelfChecks {
 /// Tries originals of one repository.
 pub(crate) struct SelfCheck<'a> {
     pub(crate) lab: &'a Lab,
+    /// Where the tree without the repository's code is made.
+    pub(crate) cache: &'a Cache,
     pub(crate) code: &'a Code,
     /// The place of a submission.
     pub(crate) file: &'a str,
@@ -250,6 +263,7 @@ impl SelfCheck<'_> {
         none_lost(place.run(again.collect(), TraceMode::Off, |at, _, shown| {
             sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
         })?)?;
+        let needed_by_pytest = ground::needed_by_pytest(self.lab, self.cache, self.file)?;
         let mut checked = Vec::new();
         for (at, (original, (_, reaches))) in originals.iter().zip(&evaluated).enumerate() {
             let Code { modules, sources } = self.code;
@@ -261,6 +275,7 @@ impl SelfCheck<'_> {
                 sabotage: sabotaged.remove(&at).unwrap_or(Sabotage::NotTried),
                 reaches: reaches.clone(),
                 dependency_imports: Vec::new(),
+                needed_by_pytest: needed_by_pytest.clone(),
                 data_files: Vec::new(),
                 defined_in: None,
                 hidden_code: hidden_code(&tree, original)?,
@@ -398,6 +413,7 @@ mod tests {
             sabotage: Sabotage::NotTried,
             reaches: Vec::new(),
             dependency_imports: lines.iter().map(import).collect(),
+            needed_by_pytest: None,
             data_files: Vec::new(),
             defined_in: None,
             hidden_code: Vec::new(),
@@ -413,6 +429,10 @@ mod tests {
         assert!(is_of_set_up(known.iter()));
         known.push(importing(&[7]));
         assert!(!is_of_set_up(known.iter()), "none in common");
+        known[0] = importing(&[]);
+        known[0].needed_by_pytest = Some("pytest cannot run: no shop".to_owned());
+        assert!(is_of_set_up(known[..1].iter()), "one is enough");
+        assert!(!known[0].is_solvable() && known[0].evidence()[0].contains("no shop"));
         assert!(!is_of_set_up(std::iter::empty::<&Checked>().collect::<Vec<_>>().into_iter()));
     }
 }

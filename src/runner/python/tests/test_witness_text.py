@@ -1,6 +1,6 @@
 """What of the source's text stands in a witness: branches, annotations, attributes and texts that name modules."""
 
-from generating import make
+from generating import executed, make, search
 
 
 def witness(start, files):
@@ -146,3 +146,20 @@ def test_anything_may_stand_where_modules_do(start):
         "test_it.py": "import a\ndef test_it():\n    assert a.put() == 1\n",
     }
     assert "weakref.proxy" in witness(start, files)
+
+
+def test_what_comes_from_compiled_code_of_the_tree_is_named(start):
+    files = {
+        "tiny/__init__.py": "",
+        "tiny/_fast.py": "class Fast:\n    answer = 42\n",
+        "tiny/core.py": "from ._fast import Fast as Quick\n\n\ndef answer():\n    return Quick.answer\n",
+        "test_all.py": "from tiny.core import answer\n\n\ndef test_it():\n    assert answer() == 42\n",
+    }
+    execution, expected = executed(start, files, "test_all.py", "test_it")
+    # As if it had no source.
+    execution["modules"]["tiny._fast"] = "tiny/_fast.cpython-312-x86_64-linux-gnu.so"
+    del execution["files"]["tiny/_fast.py"]
+    made = search(start, files, execution, expected, "test_all.py", "test_it")
+    assert made.text is None
+    assert made.said["compiled"] == ["Quick", "_fast"]
+    assert make(start, files, "test_all.py", "test_it").said["compiled"] == []

@@ -101,18 +101,20 @@ class Generator:
             failures=[list(one) for one in search.failures],
             files=search.files,
             twins=twins(search.closure),
+            compiled=compiled(search.closure, self.modules),
         )
         gc.collect()
 
     def _give_up(self, why):
         self.search = self.steps = None
         self.server.channel.send(
-            "generated", text=None, level=None, trials=0, failures=[["generator", why]], files=[], twins=[]
+            "generated", text=None, level=None, trials=0, failures=[["generator", why]], files=[], twins=[], compiled=[]
         )
 
     # The program of a trace.
 
     def _program(self, execution, file):
+        self.modules = execution["modules"]
         names = {}
         for name in sorted(execution["modules"], key=lambda name: (len(name), name)):
             names.setdefault(execution["modules"][name], []).append(name)
@@ -189,3 +191,10 @@ def twins(closure):
             if any(type(binding.statement).__name__ == "ClassDef" for binding in bindings):
                 found.setdefault(meaning[2], []).append(meaning[1])
     return sorted(name for name, modules in found.items() if len(modules) > 1)
+
+
+def compiled(closure, modules):
+    """Names under which the witness needs what is compiled: those of imports from it, and its modules' own."""
+    found = {name: name.rpartition(".")[2] for name, file in modules.items() if not file.endswith(".py")}
+    needed = (meaning for meaning in closure.needed if meaning[0] == "external" and meaning[2] in found)
+    return sorted(set(found.values()) | {meaning[-1] for meaning in needed})
