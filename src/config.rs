@@ -30,6 +30,7 @@ use crate::record::outcome::Compare;
 use crate::record::prompt::PromptSettings;
 use crate::record::recube::{Bounds, GivenTests, Scope};
 use crate::record::source::Pinned;
+use crate::record::spelling::spelling;
 use crate::subset::{FORMER_TOP, Subset, TOP};
 pub use check::is_host_and_port;
 pub(crate) use check::owned_variable;
@@ -258,27 +259,16 @@ impl Entries {
     }
 }
 
-/// Where entries come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EntriesMode {
-    None,
-    #[default]
-    Configured,
-    /// These, and what is found in the tree.
-    Discover,
-}
-
-impl EntriesMode {
-    pub const ALL: [EntriesMode; 3] = [EntriesMode::None, EntriesMode::Configured, EntriesMode::Discover];
-
-    /// The one spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EntriesMode::None => "none",
-            EntriesMode::Configured => "configured",
-            EntriesMode::Discover => "discover",
-        }
+spelling! {
+    /// Where entries come from.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum EntriesMode, ALL {
+        None "none",
+        #[default]
+        Configured "configured",
+        /// These, and what is found in the tree.
+        Discover "discover",
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) mod images;
 pub(crate) mod json_schema;
 pub mod manifest;
 mod opened;
+mod own;
 pub mod private;
 pub mod query;
 pub(crate) mod rated;
@@ -138,21 +139,25 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     if dataset.passes_code_on {
         trees::write(&folder, &assembled)?;
     }
-    if dataset.config.dataset.family.unit() == Unit::File {
-        let rows = recube::tables(&folder, dataset, &mut assembled)?;
-        let mut manifest = describe::manifest(dataset, &assembled)?;
-        recube::describe(&mut manifest, dataset, &rows);
-        recube::card(&folder, &manifest, &rows)?;
-        let subsets = manifest.subsets.values().cloned().collect();
-        let summary = Summary { subsets, ..summary(directory, dataset, &assembled) };
-        return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
-    }
-    if dataset.config.dataset.family.unit() == Unit::Pair {
-        let rows = codetaste::tables(&folder, dataset, &mut assembled)?;
-        let mut manifest = describe::manifest(dataset, &assembled)?;
-        codetaste::describe(&mut manifest, dataset, &rows);
-        codetaste::hidden(&folder, dataset, &mut manifest)?;
-        codetaste::card(&folder, &manifest, &rows)?;
+    let own = match dataset.config.dataset.family.unit() {
+        Unit::Group => None,
+        Unit::File => {
+            let rows = recube::tables(&folder, dataset, &mut assembled)?;
+            let mut manifest = describe::manifest(dataset, &assembled)?;
+            recube::describe(&mut manifest, dataset, &rows);
+            recube::card(&folder, &manifest, &rows)?;
+            Some(manifest)
+        }
+        Unit::Pair => {
+            let rows = codetaste::tables(&folder, dataset, &mut assembled)?;
+            let mut manifest = describe::manifest(dataset, &assembled)?;
+            codetaste::describe(&mut manifest, dataset, &rows);
+            codetaste::hidden(&folder, dataset, &mut manifest)?;
+            codetaste::card(&folder, &manifest, &rows)?;
+            Some(manifest)
+        }
+    };
+    if let Some(manifest) = own {
         let subsets = manifest.subsets.values().cloned().collect();
         let summary = Summary { subsets, ..summary(directory, dataset, &assembled) };
         return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });

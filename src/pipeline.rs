@@ -32,6 +32,7 @@ use crate::progress::Progress;
 use crate::record::codetaste::PairRow;
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository};
+use crate::record::spelling::spelling;
 use crate::report;
 use crate::rules::RuleSet;
 use crate::store::{Cache, Lock};
@@ -39,32 +40,18 @@ use crate::subset::Subset;
 pub(crate) use release::Former;
 use shards::Shards;
 
-/// Stages of the flow, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub enum Stage {
-    Source,
-    Environment,
-    Collect,
-    Screen,
-    Trace,
-    Select,
-    Confirm,
-    Dataset,
-}
-
-impl Stage {
-    /// The one spelling of this stage.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stage::Source => "source",
-            Stage::Environment => "environment",
-            Stage::Collect => "collect",
-            Stage::Screen => "screen",
-            Stage::Trace => "trace",
-            Stage::Select => "select",
-            Stage::Confirm => "confirm",
-            Stage::Dataset => "dataset",
-        }
+spelling! {
+    /// Stages of the flow, in order.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+    pub enum Stage {
+        Source "source",
+        Environment "environment",
+        Collect "collect",
+        Screen "screen",
+        Trace "trace",
+        Select "select",
+        Confirm "confirm",
+        Dataset "dataset",
     }
 }
 

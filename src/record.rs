@@ -27,6 +27,7 @@ pub mod recube;
 pub mod rule;
 pub mod shard;
 pub mod source;
+pub(crate) mod spelling;
 pub mod spent;
 pub mod strength;
 pub mod task;

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::record::entry::PYTEST;
 use crate::record::family::{Family, Unit};
 use crate::record::id::{InstanceId, Name, RepoSlug};
-use crate::record::instance::{Instance, Tier};
+use crate::record::instance::Tier;
+use crate::record::spelling::spelling;
 
 /// The subset that every dataset has: the hardest instances on either axis.
 pub(crate) const TOP: &str = "top";
@@ -34,85 +35,49 @@ pub(crate) const TABLES: [&str; 10] = [
     "suite_runs",
 ];
 
-/// A measurement of an instance that a subset can be cut by; its name is that of the column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Measure {
-    NCases,
-    TraceLength,
-    TraceLengthPackage,
-    TraceLengthTotal,
-    UniqueFiles,
-    UniqueFunctions,
-    ExecutedLines,
-    ImportCalls,
-    ImportFiles,
-    Attempts,
-    FlakeBound,
-    Mutants,
-    MutationScore,
-    NeededStatements,
-    TargetLines,
-    TargetStatements,
-    MaskedFunctions,
-    CalledFunctions,
-    NoticedFunctions,
-    ReachedBy,
-    NGroups,
-    NExternal,
-    NInternal,
-    CallerFiles,
-    TraceCalls,
-    FilesChanged,
-    FilesMoved,
-    LinesAdded,
-    LinesRemoved,
-    NAdditive,
-    NReductive,
-    NMustPass,
-    TestsBase,
-    GoldenPrec,
+spelling! {
+    /// A measurement of an instance that a subset can be cut by; its name is that of the column.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Measure, ALL {
+        NCases "n_cases",
+        TraceLength "trace_length",
+        TraceLengthPackage "trace_length_package",
+        TraceLengthTotal "trace_length_total",
+        UniqueFiles "unique_files",
+        UniqueFunctions "unique_functions",
+        ExecutedLines "executed_lines",
+        ImportCalls "import_calls",
+        ImportFiles "import_files",
+        Attempts "attempts",
+        FlakeBound "flake_bound",
+        Mutants "mutants",
+        MutationScore "mutation_score",
+        NeededStatements "needed_statements",
+        TargetLines "target_lines",
+        TargetStatements "target_statements",
+        MaskedFunctions "masked_functions",
+        CalledFunctions "called_functions",
+        NoticedFunctions "noticed_functions",
+        ReachedBy "reached_by",
+        NGroups "n_groups",
+        NExternal "n_external",
+        NInternal "n_internal",
+        CallerFiles "caller_files",
+        TraceCalls "trace_calls",
+        FilesChanged "files_changed",
+        FilesMoved "files_moved",
+        LinesAdded "lines_added",
+        LinesRemoved "lines_removed",
+        NAdditive "n_additive",
+        NReductive "n_reductive",
+        NMustPass "n_must_pass",
+        TestsBase "tests_base",
+        GoldenPrec "golden_prec",
+    }
 }
 
 impl Measure {
-    /// Every measurement with its name.
-    pub const ALL: [(Measure, &'static str); 34] = [
-        (Measure::NCases, "n_cases"),
-        (Measure::TraceLength, "trace_length"),
-        (Measure::TraceLengthPackage, "trace_length_package"),
-        (Measure::TraceLengthTotal, "trace_length_total"),
-        (Measure::UniqueFiles, "unique_files"),
-        (Measure::UniqueFunctions, "unique_functions"),
-        (Measure::ExecutedLines, "executed_lines"),
-        (Measure::ImportCalls, "import_calls"),
-        (Measure::ImportFiles, "import_files"),
-        (Measure::Attempts, "attempts"),
-        (Measure::FlakeBound, "flake_bound"),
-        (Measure::Mutants, "mutants"),
-        (Measure::MutationScore, "mutation_score"),
-        (Measure::NeededStatements, "needed_statements"),
-        (Measure::TargetLines, "target_lines"),
-        (Measure::TargetStatements, "target_statements"),
-        (Measure::MaskedFunctions, "masked_functions"),
-        (Measure::CalledFunctions, "called_functions"),
-        (Measure::NoticedFunctions, "noticed_functions"),
-        (Measure::ReachedBy, "reached_by"),
-        (Measure::NGroups, "n_groups"),
-        (Measure::NExternal, "n_external"),
-        (Measure::NInternal, "n_internal"),
-        (Measure::CallerFiles, "caller_files"),
-        (Measure::TraceCalls, "trace_calls"),
-        (Measure::FilesChanged, "files_changed"),
-        (Measure::FilesMoved, "files_moved"),
-        (Measure::LinesAdded, "lines_added"),
-        (Measure::LinesRemoved, "lines_removed"),
-        (Measure::NAdditive, "n_additive"),
-        (Measure::NReductive, "n_reductive"),
-        (Measure::NMustPass, "n_must_pass"),
-        (Measure::TestsBase, "tests_base"),
-        (Measure::GoldenPrec, "golden_prec"),
-    ];
-
     /// Whether instances of a family have it.
     pub fn is_of(self, family: Family) -> bool {
         match self {
@@ -166,67 +131,6 @@ pub(crate) trait Member {
     fn is_top(&self) -> bool;
     /// A measurement; none where it is not known, or is another family's. List columns count their members.
     fn measured(&self, measure: Measure) -> Option<f64>;
-}
-
-impl Member for Instance {
-    fn instance_id(&self) -> &InstanceId {
-        &self.head.instance_id
-    }
-
-    fn slug(&self) -> &RepoSlug {
-        &self.head.slug
-    }
-
-    fn tier(&self) -> Tier {
-        self.tier
-    }
-
-    fn kind(&self) -> &str {
-        &self.kind
-    }
-
-    fn is_top(&self) -> bool {
-        !self.hard_axes.is_empty()
-    }
-
-    fn measured(&self, measure: Measure) -> Option<f64> {
-        Some(match measure {
-            Measure::NCases => f64::from(self.n_cases),
-            Measure::TraceLength => self.trace_length as f64,
-            Measure::TraceLengthPackage => self.trace_length_package as f64,
-            Measure::TraceLengthTotal => self.trace_length_total as f64,
-            Measure::UniqueFiles => f64::from(self.unique_files),
-            Measure::UniqueFunctions => f64::from(self.unique_functions),
-            Measure::ExecutedLines => self.executed_lines? as f64,
-            Measure::ImportCalls => self.import_calls as f64,
-            Measure::ImportFiles => self.import_files.len() as f64,
-            Measure::Attempts => f64::from(self.attempts),
-            Measure::FlakeBound => self.flake_bound,
-            Measure::Mutants => f64::from(self.strength.mutants?),
-            Measure::MutationScore => self.strength.mutation_score?,
-            Measure::NeededStatements => self.strength.needed_statements?,
-            Measure::TargetLines
-            | Measure::TargetStatements
-            | Measure::MaskedFunctions
-            | Measure::CalledFunctions
-            | Measure::NoticedFunctions
-            | Measure::ReachedBy
-            | Measure::NGroups
-            | Measure::NExternal
-            | Measure::NInternal
-            | Measure::CallerFiles
-            | Measure::TraceCalls
-            | Measure::FilesChanged
-            | Measure::FilesMoved
-            | Measure::LinesAdded
-            | Measure::LinesRemoved
-            | Measure::NAdditive
-            | Measure::NReductive
-            | Measure::NMustPass
-            | Measure::TestsBase
-            | Measure::GoldenPrec => return None,
-        })
-    }
 }
 
 /// Least and greatest value, both included.
@@ -344,6 +248,7 @@ mod tests {
 
     use super::*;
     use crate::dataset::assemble::Assembled;
+    use crate::record::instance::Instance;
     use crate::testing::made_up::MadeUp;
 
     fn instances(sizes: &[usize]) -> Vec<Instance> {
@@ -356,7 +261,7 @@ mod tests {
     }
 
     fn random_subset(random: &mut fastrand::Rng) -> Subset {
-        let measure = Measure::ALL[random.usize(0..Measure::ALL.len())].0;
+        let measure = Measure::ALL[random.usize(0..Measure::ALL.len())];
         let range =
             Range { min: random.bool().then(|| random.f64() * 50.0), max: random.bool().then_some(500.0) };
         Subset {

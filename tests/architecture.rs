@@ -363,7 +363,7 @@ const WORDS_IN_COMMENTS: [(&str, usize); 12] = [
     ("index", 34),
     ("pipeline", 1),
     ("referee", 13),
-    ("report", 22),
+    ("report", 21),
     ("score", 14),
     ("source", 47),
 ];

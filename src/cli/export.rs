@@ -119,10 +119,12 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
         with_graph: asks_for_graph(asked, dataset.manifest.family)?,
     };
     let collection = match dataset.manifest.family.unit() {
-        Unit::Group => read::collection(&dataset, asked.selection.of(&dataset)?, &wanted)?,
+        Unit::Group => {
+            read::collection(&dataset, asked.selection.of(&dataset, Dataset::instances)?, &wanted)?
+        }
         Unit::File => {
             refuse_other_prompts(asked, Family::Recube)?;
-            let instances = asked.selection.of_recube(&dataset)?;
+            let instances = asked.selection.of(&dataset, Dataset::recube_instances)?;
             warn_of_copies(&instances);
             read::masked::collection(&dataset, &instances, &wanted)?
         }
@@ -131,7 +133,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             let told = codetaste::told(asked)?;
             read::refactorings::collection(
                 &dataset,
-                &asked.selection.of_codetaste(&dataset)?,
+                &asked.selection.of(&dataset, Dataset::codetaste_instances)?,
                 (&wanted, told),
             )?
         }

@@ -10,7 +10,7 @@ use super::{Arguments, Format, show};
 use crate::dataset::Dataset;
 use crate::dataset::query::pairs::{self, FoundPair};
 use crate::dataset::query::targets::{self, FoundTarget};
-use crate::dataset::query::{self, FoundGroup};
+use crate::dataset::query::{self, Found, FoundGroup};
 use crate::error::{Error, Result};
 use crate::record::family::Unit;
 use crate::terminal;
@@ -67,17 +67,14 @@ impl State {
 }
 
 /// What a dataset has a list of.
-trait Listed: Serialize {
+trait Listed: Found + Serialize {
     /// Its name in the singular, and its key in JSON.
     const NAME: (&'static str, &'static str);
     const COLUMNS: &'static [&'static str];
-    /// What people look for it by.
-    fn ids(&self) -> [Option<&str>; 2];
-    fn state(&self) -> &'static str;
-    fn cause(&self) -> Option<&str>;
-    fn flags(&self) -> &[String];
-    /// Verdict, repository, name.
-    fn line(&self) -> String;
+    /// What people look for it by, beside the ID of its instance.
+    fn id(&self) -> &str {
+        self.name()
+    }
     /// In the order of the columns.
     fn cells(&self) -> Vec<String>;
 }
@@ -87,7 +84,7 @@ pub(super) fn run(arguments: &Arguments, list: &ListArguments) -> Result<u8> {
     match dataset.manifest.family.unit() {
         Unit::File if !list.tests => {
             let mut found = targets::all(&dataset)?;
-            list.selection.keep_targets(&dataset, &mut found)?;
+            list.selection.keep_found(&dataset, &mut found)?;
             list.print(arguments, found);
         }
         Unit::Group if list.tests => {
@@ -96,12 +93,12 @@ pub(super) fn run(arguments: &Arguments, list: &ListArguments) -> Result<u8> {
         }
         Unit::Pair if !list.tests => {
             let mut found = pairs::all(&dataset)?;
-            list.selection.keep_pairs(&dataset, &mut found)?;
+            list.selection.keep_found(&dataset, &mut found)?;
             list.print(arguments, found);
         }
         Unit::Group | Unit::File | Unit::Pair => {
             let mut found = query::all(&dataset)?;
-            list.selection.keep_groups(&dataset, &mut found)?;
+            list.selection.keep_found(&dataset, &mut found)?;
             list.print(arguments, found);
         }
     }
@@ -120,7 +117,7 @@ impl ListArguments {
             }
             Format::Human => {
                 if !found.is_empty() {
-                    let lines: Vec<String> = found.iter().map(Listed::line).collect();
+                    let lines: Vec<String> = found.iter().map(show::line).collect();
                     terminal::say(&lines.join("\n"));
                 }
                 terminal::note(&crate::text::count(found.len(), T::NAME.0));
@@ -131,7 +128,10 @@ impl ListArguments {
     fn wants(&self, one: &impl Listed) -> bool {
         let has = |text: &str| {
             let text = text.to_lowercase();
-            one.ids().into_iter().flatten().any(|id| id.to_lowercase().contains(&text))
+            [Some(one.id()), one.instance_id()]
+                .into_iter()
+                .flatten()
+                .any(|id| id.to_lowercase().contains(&text))
         };
         let is_cause = |cause: &str| self.cause.iter().any(|one| one == cause);
         self.state.is_none_or(|state| state.has(one.state()))
@@ -165,26 +165,6 @@ impl Listed for FoundGroup {
         "unique_files",
         "instance_id",
     ];
-
-    fn ids(&self) -> [Option<&str>; 2] {
-        [Some(self.group_id.as_str()), self.instance_id.as_deref()]
-    }
-
-    fn state(&self) -> &'static str {
-        self.state()
-    }
-
-    fn cause(&self) -> Option<&str> {
-        self.cause.as_deref()
-    }
-
-    fn flags(&self) -> &[String] {
-        &self.flags
-    }
-
-    fn line(&self) -> String {
-        show::line(&self.verdict(), &self.slug, &self.group_id)
-    }
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -221,26 +201,6 @@ impl Listed for FoundTarget {
         "caller_files",
         "instance_id",
     ];
-
-    fn ids(&self) -> [Option<&str>; 2] {
-        [Some(self.target.as_str()), self.instance_id.as_deref()]
-    }
-
-    fn state(&self) -> &'static str {
-        self.state()
-    }
-
-    fn cause(&self) -> Option<&str> {
-        self.cause.as_deref()
-    }
-
-    fn flags(&self) -> &[String] {
-        self.flags()
-    }
-
-    fn line(&self) -> String {
-        show::line(self.verdict(), &self.slug, &self.target)
-    }
 
     fn cells(&self) -> Vec<String> {
         let published = |value: &dyn Fn(&targets::MaskedFile) -> String| {
@@ -285,24 +245,8 @@ impl Listed for FoundPair {
         "instance_id",
     ];
 
-    fn ids(&self) -> [Option<&str>; 2] {
-        [Some(self.slug.as_str()), self.instance_id.as_deref()]
-    }
-
-    fn state(&self) -> &'static str {
-        self.state()
-    }
-
-    fn cause(&self) -> Option<&str> {
-        self.cause.as_deref()
-    }
-
-    fn flags(&self) -> &[String] {
-        self.flags()
-    }
-
-    fn line(&self) -> String {
-        show::line(self.verdict(), &self.slug, &self.golden_commit)
+    fn id(&self) -> &str {
+        &self.slug
     }
 
     fn cells(&self) -> Vec<String> {

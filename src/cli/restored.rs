@@ -12,7 +12,7 @@ use crate::config::{Config, Repo};
 use crate::dataset::Dataset;
 use crate::dataset::codetaste::CodetasteInstance;
 use crate::dataset::hidden::Variants;
-use crate::dataset::recube::RecubeInstance;
+use crate::dataset::schema::InstanceRow;
 use crate::error::{Error, Result};
 use crate::family::gistify::TracedFunction;
 use crate::pipeline::prepare::{Preparation, Prepared};
@@ -126,7 +126,7 @@ impl RestoreArguments {
     /// Usage errors: not a dataset, no such subset.
     pub(crate) fn open(&self, arguments: &Arguments) -> Result<Restored> {
         let dataset = Dataset::open(&self.dataset)?;
-        let instances = self.selection.of(&dataset)?;
+        let instances = self.selection.of(&dataset, Dataset::instances)?;
         let slugs: BTreeSet<RepoSlug> = instances.iter().map(|one| one.slug.clone()).collect();
         self.of(arguments, dataset, instances, &slugs)
     }
@@ -138,7 +138,7 @@ impl RestoreArguments {
     /// Usage errors: not a dataset, no such subset; nothing of it can be run.
     pub(crate) fn open_what_can_be_run(&self, arguments: &Arguments) -> Result<(Restored, Others)> {
         let dataset = Dataset::open(&self.dataset)?;
-        let instances = self.selection.of(&dataset)?;
+        let instances = self.selection.of(&dataset, Dataset::instances)?;
         let all = instances.iter().map(|one| one.slug.clone()).collect();
         let (slugs, others) = self.which_can_be_run(&dataset, all)?;
         Ok((self.of(arguments, dataset, instances, &slugs)?, others))
@@ -178,51 +178,33 @@ impl RestoreArguments {
         Ok(Restored { dataset, instances, job, golden, traced, variants: Variants::new() })
     }
 
-    /// Opens a dataset of `ReCUBE` like [`RestoreArguments::open_what_can_be_run`].
+    /// Opens a dataset of a family of its own rows like [`RestoreArguments::open_what_can_be_run`].
     ///
     /// # Errors
     /// Usage errors: not a dataset; no instance of a repository that was named; nothing of it can be run.
-    pub(crate) fn open_recube(
+    pub(crate) fn open_rows<R: InstanceRow>(
         &self,
         arguments: &Arguments,
-    ) -> Result<(Restored, Vec<RecubeInstance>, Others)> {
+        read: fn(&Dataset) -> Result<Vec<R>>,
+    ) -> Result<(Restored, Vec<R>, Others)> {
         let dataset = Dataset::open_any(&self.dataset)?;
-        let rows = self.selection.of_recube(&dataset)?;
-        let all = rows.iter().map(|one| one.head.slug.clone()).collect();
+        let rows = self.selection.of(&dataset, read)?;
+        let all = rows.iter().map(|one| one.head().slug.clone()).collect();
         let (slugs, others) = self.which_can_be_run(&dataset, all)?;
         let job = self.session(arguments, &dataset, &slugs)?;
-        let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows, others))
+        Ok((Restored::without_tests(dataset, job), rows, others))
     }
 
-    /// Opens a dataset of `CodeTaste`.
+    /// Opens a dataset of `CodeTaste`, all of which has to run.
     ///
     /// # Errors
     /// Usage errors: not a dataset; no instance that was asked for.
     pub(crate) fn open_codetaste(&self, arguments: &Arguments) -> Result<(Restored, Vec<CodetasteInstance>)> {
         let dataset = Dataset::open_any(&self.dataset)?;
-        let rows = self.selection.of_codetaste(&dataset)?;
+        let rows = self.selection.of(&dataset, Dataset::codetaste_instances)?;
         let slugs: BTreeSet<RepoSlug> = rows.iter().map(|one| one.head.slug.clone()).collect();
         let job = self.session(arguments, &dataset, &slugs)?;
-        let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows))
-    }
-
-    /// Opens a dataset of `CodeTaste`, with those repositories of which all is known that running them takes.
-    ///
-    /// # Errors
-    /// Those of [`RestoreArguments::open_what_can_be_run`].
-    pub(crate) fn open_codetaste_parts(
-        &self,
-        arguments: &Arguments,
-    ) -> Result<(Restored, Vec<CodetasteInstance>, Others)> {
-        let dataset = Dataset::open_any(&self.dataset)?;
-        let rows = self.selection.of_codetaste(&dataset)?;
-        let all = rows.iter().map(|one| one.head.slug.clone()).collect();
-        let (slugs, others) = self.which_can_be_run(&dataset, all)?;
-        let job = self.session(arguments, &dataset, &slugs)?;
-        let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows, others))
+        Ok((Restored::without_tests(dataset, job), rows))
     }
 
     fn session(
@@ -238,6 +220,12 @@ impl RestoreArguments {
 }
 
 impl Restored {
+    /// One whose instances are not tests.
+    fn without_tests(dataset: Dataset, job: Session) -> Self {
+        let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Restored { dataset, instances, job, golden, traced, variants: Variants::new() }
+    }
+
     /// Reads the variants of the tests, from the dataset or from a folder beside it. Without them originals have none.
     ///
     /// # Errors

@@ -194,7 +194,12 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
     for repo in restored.repositories() {
         let prepared = restored.prepare(repo, None)?;
         let code = Code::of(&prepared.lab)?;
-        let check = SelfCheck { lab: &prepared.lab, code: &code, file: restored.family().submission() };
+        let check = SelfCheck {
+            lab: &prepared.lab,
+            cache: &restored.job.cache,
+            code: &code,
+            file: restored.family().submission(),
+        };
         let originals = restored.originals(&repo.slug)?;
         let stage = restored.job.progress.stage(&format!("{} self-check", repo.slug), originals.len() as u64);
         let found = check.check(&originals, &mut || stage.step())?;

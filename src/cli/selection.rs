@@ -4,15 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::dataset::Dataset;
-use crate::dataset::codetaste::CodetasteInstance;
-use crate::dataset::query::FoundGroup;
-use crate::dataset::query::pairs::FoundPair;
-use crate::dataset::query::targets::FoundTarget;
-use crate::dataset::recube::RecubeInstance;
+use crate::dataset::query::Found;
+use crate::dataset::schema::InstanceRow;
 use crate::document;
 use crate::error::{Error, Result};
 use crate::record::id::{RepoSlug, hash_parts};
-use crate::record::instance::Instance;
 
 /// Instances have to be in all that is given.
 #[derive(Debug, Default, clap::Args)]
@@ -51,103 +47,49 @@ impl Selection {
         words.chain(self.instance.iter().cloned()).chain(file).collect::<Vec<_>>().join(" ")
     }
 
-    /// The instances of a dataset that were asked for, in its order.
+    /// The instances of a dataset that were asked for, in its order. The name of a repository means all of its pairs of
+    /// commits.
     ///
     /// # Errors
     /// Usage errors: no such subset, repository or instance, a file that cannot be read, nothing that is in all of it.
-    pub(super) fn of(&self, dataset: &Dataset) -> Result<Vec<Instance>> {
-        let mut instances = dataset.instances()?;
-        let members = self.subset.as_ref().map(|name| dataset.members(name)).transpose()?;
-        if let Some(members) = members {
-            instances.retain(|one| members.contains(one.instance_id.as_str()));
+    pub(super) fn of<R: InstanceRow>(
+        &self,
+        dataset: &Dataset,
+        read: fn(&Dataset) -> Result<Vec<R>>,
+    ) -> Result<Vec<R>> {
+        let mut instances = read(dataset)?;
+        if let Some(name) = &self.subset {
+            let members = dataset.members(name)?;
+            instances.retain(|one| members.contains(one.head().instance_id.as_str()));
         }
-        let head = |one: &Instance| (one.instance_id.to_string(), one.slug.clone(), one.tier.as_str());
-        self.keep(&mut instances, head)?;
+        if let Some(ids) = self.wanted_ids()? {
+            let known: BTreeSet<&str> = instances.iter().map(|one| one.head().instance_id.as_str()).collect();
+            unknown(&ids, |id| known.contains(id))?;
+            instances.retain(|one| ids.contains(one.head().instance_id.as_str()));
+        }
+        let is_of = |one: &R, slug: &RepoSlug| one.head().slug == *slug || one.head().repo == slug.as_str();
+        instances.retain(|one| self.tier.as_deref().is_none_or(|tier| one.rating().0.as_str() == tier));
+        instances.retain(|one| self.only.is_empty() || self.only.iter().any(|slug| is_of(one, slug)));
+        if let Some(slug) = self.only.iter().find(|slug| !instances.iter().any(|one| is_of(one, slug))) {
+            return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
+        }
+        if instances.is_empty() && self.is_part() {
+            return Err(Error::usage(format!("the dataset has no instance that is all of: {}", self.part())));
+        }
         Ok(instances)
     }
 
-    /// The instances of a dataset of `ReCUBE` that were asked for, in its order.
-    ///
-    /// # Errors
-    /// Those of [`Selection::of`].
-    pub(super) fn of_recube(&self, dataset: &Dataset) -> Result<Vec<RecubeInstance>> {
-        let mut instances = dataset.recube_instances()?;
-        let members = self.subset.as_ref().map(|name| dataset.members(name)).transpose()?;
-        if let Some(members) = members {
-            instances.retain(|one| members.contains(one.head.instance_id.as_str()));
-        }
-        self.keep(&mut instances, |one| {
-            (one.head.instance_id.to_string(), one.head.slug.clone(), one.tier.as_str())
-        })?;
-        Ok(instances)
-    }
-
-    /// Leaves those candidates of a dataset of `ReCUBE` that were asked for. Of a repository all are, of the rest those that
+    /// Leaves those groups, files or pairs of a dataset that were asked for. Of a repository all are, of the rest those that
     /// are instances.
     ///
     /// # Errors
-    /// Those of [`Selection::keep_groups`].
-    pub(super) fn keep_targets(&self, dataset: &Dataset, targets: &mut Vec<FoundTarget>) -> Result<()> {
-        targets.retain(|one| self.only.is_empty() || self.only.iter().any(|slug| slug.as_str() == one.slug));
-        let tier = |one: &FoundTarget| one.published.as_ref().map(|published| published.tier);
-        targets.retain(|one| self.tier.is_none() || tier(one) == self.tier.as_deref());
-        for set in self.sets(dataset)? {
-            targets.retain(|one| one.instance_id.as_ref().is_some_and(|id| set.contains(id)));
-        }
-        Ok(())
-    }
-
-    /// The instances of a dataset of `CodeTaste` that were asked for, in its order. A repository's name means all of its
-    /// pairs.
-    ///
-    /// # Errors
-    /// Those of [`Selection::of`].
-    pub(super) fn of_codetaste(&self, dataset: &Dataset) -> Result<Vec<CodetasteInstance>> {
-        let mut instances = dataset.codetaste_instances()?;
-        let members = self.subset.as_ref().map(|name| dataset.members(name)).transpose()?;
-        if let Some(members) = members {
-            instances.retain(|one| members.contains(one.head.instance_id.as_str()));
-        }
-        self.keep(&mut instances, |one| {
-            let asked = RepoSlug::new(&one.head.repo).ok().filter(|repo| self.only.contains(repo));
-            let slug = asked.unwrap_or_else(|| one.head.slug.clone());
-            (one.head.instance_id.to_string(), slug, one.tier.as_str())
-        })?;
-        Ok(instances)
-    }
-
-    /// Leaves those pairs of a dataset of `CodeTaste` that were asked for. Of a repository all are, of the rest those that are
-    /// instances.
-    ///
-    /// # Errors
-    /// Those of [`Selection::keep_groups`].
-    pub(super) fn keep_pairs(&self, dataset: &Dataset, pairs: &mut Vec<FoundPair>) -> Result<()> {
-        let is_of = |one: &FoundPair| {
-            self.only.iter().any(|slug| slug.as_str() == one.slug || slug.as_str() == one.repo)
-        };
-        pairs.retain(|one| self.only.is_empty() || is_of(one));
-        let tier = |one: &FoundPair| one.published.as_ref().map(|published| published.tier);
-        pairs.retain(|one| self.tier.is_none() || tier(one) == self.tier.as_deref());
-        for set in self.sets(dataset)? {
-            pairs.retain(|one| one.instance_id.as_ref().is_some_and(|id| set.contains(id)));
-        }
-        Ok(())
-    }
-
-    /// Leaves those groups of a dataset that were asked for. Of a repository all groups are, of the rest those that are
-    /// instances.
-    ///
-    /// # Errors
     /// Usage errors: no such subset or instance, a file that cannot be read.
-    pub(super) fn keep_groups(&self, dataset: &Dataset, groups: &mut Vec<FoundGroup>) -> Result<()> {
-        groups
-            .retain(|group| self.only.is_empty() || self.only.iter().any(|slug| slug.as_str() == group.slug));
-        groups.retain(|group| self.tier.is_none() || group.tier == self.tier);
-        let sets = self.sets(dataset)?;
-        let is_in = |group: &FoundGroup, set: &BTreeSet<String>| {
-            group.instance_id.as_ref().is_some_and(|id| set.contains(id))
-        };
-        groups.retain(|group| sets.iter().all(|set| is_in(group, set)));
+    pub(super) fn keep_found<T: Found>(&self, dataset: &Dataset, found: &mut Vec<T>) -> Result<()> {
+        found.retain(|one| self.only.is_empty() || self.only.iter().any(|slug| one.is_of(slug.as_str())));
+        found.retain(|one| self.tier.is_none() || one.tier() == self.tier.as_deref());
+        for set in self.sets(dataset)? {
+            found.retain(|one| one.instance_id().is_some_and(|id| set.contains(id)));
+        }
         Ok(())
     }
 
@@ -162,28 +104,6 @@ impl Selection {
             sets.push(ids);
         }
         Ok(sets)
-    }
-
-    /// Leaves what was asked for; `head` gives the ID, repository and tier of an instance.
-    fn keep<T>(
-        &self,
-        instances: &mut Vec<T>,
-        head: impl Fn(&T) -> (String, RepoSlug, &'static str),
-    ) -> Result<()> {
-        if let Some(ids) = self.wanted_ids()? {
-            let known: BTreeSet<String> = instances.iter().map(|one| head(one).0).collect();
-            unknown(&ids, |id| known.contains(id))?;
-            instances.retain(|one| ids.contains(&head(one).0));
-        }
-        instances.retain(|one| self.tier.as_deref().is_none_or(|tier| head(one).2 == tier));
-        instances.retain(|one| self.only.is_empty() || self.only.contains(&head(one).1));
-        if let Some(slug) = self.only.iter().find(|slug| !instances.iter().any(|one| head(one).1 == **slug)) {
-            return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
-        }
-        if instances.is_empty() && self.is_part() {
-            return Err(Error::usage(format!("the dataset has no instance that is all of: {}", self.part())));
-        }
-        Ok(())
     }
 
     fn wanted_ids(&self) -> Result<Option<BTreeSet<String>>> {
@@ -222,7 +142,12 @@ mod tests {
         let all = dataset.instances().unwrap();
         let (first, second) = (all[0].instance_id.to_string(), all[1].instance_id.to_string());
         let chosen = |selection: &Selection| -> Vec<String> {
-            selection.of(&dataset).unwrap().iter().map(|one| one.instance_id.to_string()).collect()
+            selection
+                .of(&dataset, Dataset::instances)
+                .unwrap()
+                .iter()
+                .map(|one| one.instance_id.to_string())
+                .collect()
         };
         assert_eq!(chosen(&Selection::default()).len(), all.len());
         let file = folder.path().join("ids");
@@ -238,7 +163,7 @@ mod tests {
         assert_eq!((chosen(&one), one.is_part()), (vec![first.clone()], true));
         let groups = |selection: &Selection| -> Vec<Option<String>> {
             let mut groups = query::all(&dataset).unwrap();
-            selection.keep_groups(&dataset, &mut groups).unwrap();
+            selection.keep_found(&dataset, &mut groups).unwrap();
             groups.into_iter().map(|group| group.instance_id).collect()
         };
         let slug = all[0].slug.clone();
@@ -252,7 +177,8 @@ mod tests {
         assert!(groups(&whole).contains(&None));
         let top = Selection { subset: Some("top".to_owned()), ..Selection::default() };
         assert_eq!(groups(&top).len(), dataset.members("top").unwrap().len());
-        let refused = |selection: Selection| selection.of(&dataset).unwrap_err().to_string();
+        let refused =
+            |selection: Selection| selection.of(&dataset, Dataset::instances).unwrap_err().to_string();
         let unknown = Selection { instance: vec!["gone".to_owned()], ..Selection::default() };
         assert_eq!(refused(unknown), "the dataset has no instance `gone`");
     }

@@ -6,9 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::{Arguments, Format, newest};
 use crate::dataset::Dataset;
-use crate::dataset::query::pairs::{self, FoundPair};
-use crate::dataset::query::targets::{self, FoundTarget};
-use crate::dataset::query::{self, Answer, FoundGroup};
+use crate::dataset::query::{self, Answer, Found, pairs, targets};
 use crate::error::{Error, Result};
 use crate::record::family::{Family, Unit};
 use crate::terminal;
@@ -49,13 +47,10 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
         }
     }
     let nearest = [files.nearest, pairs.nearest, tests.nearest].concat();
-    let all: Vec<ShownRow<'_>> = files
-        .found
-        .iter()
-        .map(ShownRow::Target)
-        .chain(pairs.found.iter().map(ShownRow::Pair))
-        .chain(tests.found.iter().map(ShownRow::Group))
-        .collect();
+    let mut all: Vec<&dyn Found> = Vec::new();
+    all.extend(files.found.iter().map(|one| one as &dyn Found));
+    all.extend(pairs.found.iter().map(|one| one as &dyn Found));
+    all.extend(tests.found.iter().map(|one| one as &dyn Found));
     if all.is_empty() {
         return Err(nothing(show, &directory, dataset.manifest.family, &nearest));
     }
@@ -71,12 +66,12 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
             terminal::json(&value);
         }
         _ if all.len() > 1 && !show.full => {
-            let lines: Vec<String> = all.iter().map(ShownRow::line).collect();
+            let lines: Vec<String> = all.iter().map(|one| line(*one)).collect();
             terminal::say(&lines.join("\n"));
             terminal::note(&format!("{} {what}; --full shows all about each", all.len()));
         }
         _ => {
-            let texts: Vec<String> = all.iter().map(ShownRow::describe).collect();
+            let texts: Vec<String> = all.iter().map(|one| one.describe()).collect();
             terminal::say(texts.join("\n").trim_end_matches('\n'));
         }
     }
@@ -108,34 +103,10 @@ fn nothing(show: &ShowArguments, directory: &Path, family: Family, nearest: &[St
         .with_hint(terminal::one_line(&hint))
 }
 
-/// What a query led to.
-enum ShownRow<'a> {
-    Group(&'a FoundGroup),
-    Target(&'a FoundTarget),
-    Pair(&'a FoundPair),
-}
-
-impl ShownRow<'_> {
-    fn line(&self) -> String {
-        match self {
-            ShownRow::Group(group) => line(&group.verdict(), &group.slug, &group.group_id),
-            ShownRow::Target(target) => line(target.verdict(), &target.slug, &target.target),
-            ShownRow::Pair(pair) => line(pair.verdict(), &pair.slug, &pair.golden_commit),
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            ShownRow::Group(group) => group.describe(),
-            ShownRow::Target(target) => target.describe(),
-            ShownRow::Pair(pair) => pair.describe(),
-        }
-    }
-}
-
 /// Verdict, repository, name.
-pub(super) fn line(verdict: &str, slug: &str, name: &str) -> String {
-    terminal::one_line(&format!("{verdict}  {slug} {name}")).into_owned()
+pub(super) fn line(found: &(impl Found + ?Sized)) -> String {
+    let text = format!("{}  {} {}", found.verdict(), found.slug(), found.name());
+    terminal::one_line(&text).into_owned()
 }
 
 #[cfg(test)]

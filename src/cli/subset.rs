@@ -9,11 +9,11 @@ use super::{Arguments, Format};
 use crate::config;
 use crate::dataset::Dataset;
 use crate::dataset::manifest::SubsetSummary;
+use crate::dataset::schema::InstanceRow;
 use crate::dataset::subsets;
-use crate::dataset::write::InstanceRow;
 use crate::error::{Error, Result};
 use crate::record::family::Unit;
-use crate::subset::{Measure, Subset};
+use crate::subset::Subset;
 use crate::terminal;
 use crate::text::count;
 
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
     let family = dataset.manifest.family;
     let foreign = wanted.iter().flat_map(|one| one.ranges.keys()).find(|measure| !measure.is_of(family));
     if let Some(measure) = foreign {
-        let name = Measure::ALL.iter().find(|(one, _)| one == measure).map_or("", |(_, name)| *name);
+        let name = measure.as_str();
         return Err(Error::usage(format!(
             "instances of the family {} do not have the measurement `{name}`",
             family.as_str()
@@ -67,11 +67,7 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
 }
 
 /// Writes subsets of these instances.
-fn written<R: InstanceRow + Clone>(
-    output: &Path,
-    wanted: &[Subset],
-    instances: &[R],
-) -> Result<Vec<SubsetSummary>> {
+fn written<R: InstanceRow>(output: &Path, wanted: &[Subset], instances: &[R]) -> Result<Vec<SubsetSummary>> {
     subsets::remove(output, wanted)?;
     subsets::write(&fs_err::canonicalize(output)?, wanted, instances)?;
     Ok(wanted.iter().map(|one| SubsetSummary::new(one, instances)).collect())

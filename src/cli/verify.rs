@@ -14,6 +14,7 @@ use crate::config::Repo;
 use crate::dataset::Dataset;
 use crate::dataset::images;
 use crate::dataset::manifest::FILE;
+use crate::dataset::schema::InstanceRow;
 use crate::error::{Error, Result};
 use crate::machine;
 use crate::pipeline::prepare::Prepared;
@@ -109,6 +110,27 @@ fn run_tests(arguments: &Arguments, asked: &VerifyArguments, found: &mut Verific
         found.repositories.push(repository(&restored, repo, asked, &mut found.machine)?);
     }
     Ok(())
+}
+
+/// The rows that are run, drawn where a sample is asked for; what is left out, and what cannot be run, is found.
+fn sampled<R: InstanceRow>(
+    asked: &VerifyArguments,
+    (restored, others): (&mut Restored, &[(RepoSlug, Error)]),
+    mut rows: Vec<R>,
+    (found, left_out): (&mut Verification, &str),
+) -> Vec<R> {
+    let all = rows.len();
+    if let Some(size) = asked.sample {
+        let seed = restored.job.config.dataset.seed;
+        rows.sort_by_cached_key(|one| one.head().instance_id.sample_order(&one.head().slug, seed));
+        rows.truncate(size as usize);
+    }
+    let slugs: BTreeSet<&RepoSlug> = rows.iter().map(|one| &one.head().slug).collect();
+    restored.job.config.repos.retain(|repo| slugs.contains(&repo.slug));
+    not_run(&mut found.tables.unverified, asked, (rows.len(), all));
+    found.tables.unverified.push(left_out.to_owned());
+    found.repositories.extend(unknown_of(restored, slugs, others));
+    rows
 }
 
 /// What a run leaves out.

@@ -598,11 +598,11 @@ fn list<'a, K: Keys<'a>>(within: Option<&Section<'a>>, name: &str, problems: &mu
 }
 
 fn subset<'a>(name: Located<&'a str>, section: &Section<'a>, problems: &mut Problems<'_>) -> NamedSubset<'a> {
-    let known = [RawSubset::names(), Measure::ALL.map(|(_, name)| name).into()].concat();
+    let known = [RawSubset::names(), Measure::ALL.map(Measure::as_str).into()].concat();
     refuse_unknown(section, "subset", &known, problems);
     let mut ranges = Vec::new();
-    for (measure, name) in Measure::ALL {
-        let (at, range) = one(section, name, problems);
+    for measure in Measure::ALL {
+        let (at, range) = one(section, measure.as_str(), problems);
         ranges.extend(at.map(|_| (measure, range)));
     }
     NamedSubset { name, keys: RawSubset::read(Some(section), problems), ranges }

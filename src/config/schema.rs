@@ -65,7 +65,7 @@ fn subset(subsets: &mut Value) {
     let mut one = subsets.take();
     let words = std::mem::replace(&mut one["description"], json!("A subset."));
     one["properties"]["kinds"]["minItems"] = json!(1);
-    for (_, name) in Measure::ALL {
+    for name in Measure::ALL.map(Measure::as_str) {
         let mut range = RawRange::object();
         range["description"] = json!(format!("Range of `{name}`, both ends included."));
         one["properties"][name] = range;

@@ -1,10 +1,8 @@
 //! The tables of `CodeTaste`: pairs of commits, runs of their suites, and, hidden, what judges.
 
 mod hidden;
-mod member;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -12,15 +10,16 @@ use serde_json::{Map, Value};
 
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
-use super::manifest::{Manifest, SubsetSummary};
+use super::manifest::Manifest;
 use super::opened::Dataset;
-use super::rated::rate;
-use super::schema::{ColumnOf, borrowed, number, properties, real, text, texts};
-use super::write::{self, table, text as write_text};
-use super::{DatasetInput, subsets};
+use super::rated::{Rate, rate};
+use super::schema::{ColumnOf, InstanceRow, borrowed, number, properties, real, text, texts, with_head};
+use super::write::{table, text as write_text};
+use super::{DatasetInput, own};
 use crate::error::{Error, Result};
 use crate::family::codetaste::score::Side;
 use crate::family::codetaste::submission::authors_id;
+use crate::family::tier::Difficulty;
 use crate::record::codetaste::{Counts, PYTEST, PairRow, PublishedPair, SuiteRun, suite_of};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
@@ -84,20 +83,23 @@ fn pytest() -> String {
     PYTEST.to_owned()
 }
 
+impl InstanceRow for CodetasteInstance {
+    fn columns() -> Vec<ColumnOf<Self>> {
+        instances()
+    }
+
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn rating(&self) -> (Tier, bool) {
+        (self.tier, !self.hard_axes.is_empty())
+    }
+}
+
 /// The columns of `instances`.
 pub fn instances() -> Vec<ColumnOf<CodetasteInstance>> {
-    vec![
-        text("instance_id", |row| Some(row.head.instance_id.as_str())),
-        text("family", |row| Some(row.head.family.as_str())),
-        text("slug", |row| Some(row.head.slug.as_str())),
-        text("repo", |row| Some(&row.head.repo)),
-        text("commit", |row| Some(&row.head.commit)),
-        text("base_commit", |row| row.head.base_commit.as_deref()),
-        text("version", |row| Some(&row.head.version)),
-        text("created_at", |row| Some(&row.head.created_at)),
-        text("source", |row| Some(&row.head.source)),
-        text("license", |row| row.head.license.as_deref()),
-        text("python", |row| Some(&row.head.python)),
+    with_head(vec![
         text("golden_commit", |row| Some(&row.golden_commit)),
         text("authors_id", |row| Some(&row.authors_id)),
         text("language", |row| row.language.as_deref()),
@@ -134,7 +136,7 @@ pub fn instances() -> Vec<ColumnOf<CodetasteInstance>> {
         text("image", |row| row.image.as_deref()),
         text("image_id", |row| row.image_id.as_deref()),
         texts("flags", |row| Some(borrowed(&row.flags))),
-    ]
+    ])
 }
 
 fn pairs<'a>() -> Vec<ColumnOf<&'a PairRow>> {
@@ -276,16 +278,27 @@ fn axis_name(axis: Axis) -> &'static str {
 }
 
 /// The instances of a dataset, by slug.
-fn rows(
+fn rows<'a>(
     dataset: &DatasetInput<'_>,
-    repositories: &[(&Repository<'_>, &Contribution)],
+    repositories: impl Iterator<Item = (&'a Repository<'a>, &'a Contribution)>,
 ) -> Vec<CodetasteInstance> {
-    let of = |(repository, contribution): &(&Repository<'_>, &Contribution)| {
+    let of = |(repository, contribution): (&Repository<'_>, &Contribution)| {
         Some(instance(repository, contribution.codetaste.as_ref()?))
     };
-    let mut rows: Vec<CodetasteInstance> = repositories.iter().filter_map(of).collect();
+    let mut rows: Vec<CodetasteInstance> = repositories.filter_map(of).collect();
     rate(&mut rows, &dataset.config.tier, dataset.config.dataset.hard_per_axis);
     rows
+}
+
+impl Rate for CodetasteInstance {
+    fn difficulty(&self) -> Difficulty {
+        Difficulty { trace_length: self.lines_added + self.lines_removed, unique_files: self.files_changed }
+    }
+
+    fn set(&mut self, tier: Tier, hard_axes: Vec<Axis>) {
+        self.tier = tier;
+        self.hard_axes = hard_axes.into_iter().map(|axis| axis_name(axis).to_owned()).collect();
+    }
 }
 
 fn instance(repository: &Repository<'_>, pair: &PublishedPair) -> CodetasteInstance {
@@ -352,47 +365,28 @@ pub(super) fn tables(
     dataset: &DatasetInput<'_>,
     assembled: &mut Assembled<'_>,
 ) -> Result<Vec<CodetasteInstance>> {
-    let by_slug: BTreeMap<_, _> =
-        dataset.repositories.iter().map(|one| (&one.evidence.pinned.slug, one)).collect();
-    let with_record = |repository| {
-        let of: &Repository<'_> = repository;
-        Some((of, *by_slug.get(&of.record.pinned.slug)?))
-    };
-    let both: Vec<(&Repository<'_>, &Contribution)> =
-        assembled.repositories.iter().filter_map(with_record).collect();
-    let rows = rows(dataset, &both);
-    let place = crate::beneath::Folder::open(folder)?;
-    write::instances(&place, "instances", rows.iter().cloned().map(Ok))?;
-    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, &rows)?;
+    let contributions = own::contributions(dataset);
+    let rows = rows(dataset, assembled.repositories.iter().zip(contributions.iter().copied()));
+    own::write_instances(folder, dataset, assembled, &rows)?;
     let mut all: Vec<&PairRow> = dataset.pairs.iter().collect();
     all.sort_by(|one, other| one.slug.cmp(&other.slug));
     table(folder, "pairs", pairs(), all)?;
-    let published: Vec<&PublishedPair> = by_slug.values().filter_map(|one| one.codetaste.as_ref()).collect();
+    let published: Vec<&PublishedPair> =
+        contributions.iter().filter_map(|one| one.codetaste.as_ref()).collect();
     let runs = published
         .iter()
         .flat_map(|pair| pair.runs.iter().map(move |run| RunOf { id: &pair.row.instance_id, run }));
     table(folder, "suite_runs", suite_runs(), runs)?;
-    for repository in &mut assembled.repositories {
-        for row in rows.iter().filter(|row| row.head.slug == repository.record.pinned.slug) {
-            repository.sums.counts.publish(row.tier);
-        }
-    }
     Ok(rows)
 }
 
 /// What the manifest says of these tables in place of Gistify's.
 pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows: &[CodetasteInstance]) {
     let published = || dataset.repositories.iter().filter_map(|one| one.codetaste.as_ref());
-    let counts = [
-        ("instances", rows.len()),
-        ("pairs", dataset.pairs.len()),
-        ("suite_runs", published().map(|pair| pair.runs.len()).sum()),
-    ];
-    let summaries = dataset.subsets.iter().map(|subset| SubsetSummary::new(subset, rows));
-    manifest.subsets = summaries.map(|one| (one.definition.name.clone(), one)).collect();
+    let tables =
+        [("pairs", dataset.pairs.len()), ("suite_runs", published().map(|pair| pair.runs.len()).sum())];
     manifest.counts.rows.remove("traces");
-    manifest.counts.rows.extend(counts.map(|(table, rows)| (table.to_owned(), rows)));
-    manifest.prompt = None;
+    own::describe(manifest, dataset, rows, &tables);
     manifest.flake_bound.worst = None;
     // Bounds follow from runs, and the evidence of a cause may quote a log.
     manifest.reproducible.retain(|file| file != "traces.parquet" && !file.starts_with("instances."));
@@ -404,22 +398,8 @@ pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows
 /// IO errors with the path.
 pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[CodetasteInstance]) -> Result<()> {
     let (name, version) = (&manifest.name, &manifest.version);
-    let mut configs = String::new();
-    for table in ["instances", "groups", "cases", "attempts"].into_iter().chain(TABLES) {
-        if manifest.counts.rows.get(table).is_some_and(|rows| *rows > 0) {
-            let _ = writeln!(
-                configs,
-                "- config_name: {table}\n  data_files:\n  - split: test\n    path: {table}.parquet"
-            );
-        }
-    }
-    let mut columns = String::new();
-    for (table, entries) in DICTIONARY {
-        let _ = writeln!(columns, "\n## `{table}`\n\n| column | meaning |\n| --- | --- |");
-        for (name, meaning) in entries {
-            let _ = writeln!(columns, "| `{name}` | {meaning} |");
-        }
-    }
+    let tables = ["instances", "groups", "cases", "attempts"].into_iter().chain(TABLES);
+    let (configs, columns) = own::card_parts(manifest, tables, &DICTIONARY);
     let is_python = rows.iter().any(|row| row.suite == PYTEST);
     let python = if is_python { "- python\n- pytest\n" } else { "" };
     let card = format!(

@@ -44,6 +44,45 @@ pub struct FoundGroup {
     pub case: Option<String>,
 }
 
+/// What a dataset has a list of: groups, files that could be masked, or pairs of commits.
+pub(crate) trait Found {
+    fn slug(&self) -> &str;
+    /// The name that it is shown by.
+    fn name(&self) -> &str;
+    fn instance_id(&self) -> Option<&str>;
+    fn cause(&self) -> Option<&str>;
+    fn flags(&self) -> &[String];
+    /// Of a published one.
+    fn tier(&self) -> Option<&str>;
+    /// The state of what has neither a cause nor an instance.
+    fn remaining_state(&self) -> &'static str;
+    fn lines(&self) -> Vec<String>;
+
+    /// Whether it belongs to a repository.
+    fn is_of(&self, slug: &str) -> bool {
+        self.slug() == slug
+    }
+
+    /// `published`, `dropped`, or what remains.
+    fn state(&self) -> &'static str {
+        match (self.cause(), self.instance_id()) {
+            (Some(_), _) => "dropped",
+            (None, Some(_)) => "published",
+            (None, None) => self.remaining_state(),
+        }
+    }
+
+    /// The cause, or else the state.
+    fn verdict(&self) -> Cow<'_, str> {
+        self.cause().unwrap_or(self.state()).into()
+    }
+
+    /// All that is known, for people; a line of it stays a line, whatever the dataset says.
+    fn describe(&self) -> String {
+        self.lines().iter().map(|line| one_line(line).into_owned() + "\n").collect()
+    }
+}
+
 /// What a query came to.
 #[derive(Debug)]
 pub struct Answer<T> {
@@ -197,39 +236,53 @@ fn nearest_names<'a>(all: impl Iterator<Item = (&'a str, char)>, query: &str) ->
 }
 
 impl FoundGroup {
+    /// The flag that keeps a kept group from being published.
+    fn barrier(&self) -> Option<&'static str> {
+        flag::barrier(&self.flags).filter(|_| self.state() == "unsolvable")
+    }
+}
+
+impl Found for FoundGroup {
+    fn slug(&self) -> &str {
+        &self.slug
+    }
+
+    fn name(&self) -> &str {
+        &self.group_id
+    }
+
+    fn instance_id(&self) -> Option<&str> {
+        self.instance_id.as_deref()
+    }
+
+    fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    fn flags(&self) -> &[String] {
+        &self.flags
+    }
+
+    fn tier(&self) -> Option<&str> {
+        self.tier.as_deref()
+    }
+
+    /// `published` of one that judges, `kept` (and not in the sample), or `unsolvable` (kept, and no sample takes it).
+    fn remaining_state(&self) -> &'static str {
+        match flag::barrier(&self.flags) {
+            _ if self.judges => "published",
+            Some(_) => "unsolvable",
+            None => "kept",
+        }
+    }
+
     /// The cause, or else the state; with the flag that keeps it from being published, where one does.
-    pub fn verdict(&self) -> Cow<'_, str> {
+    fn verdict(&self) -> Cow<'_, str> {
         match (&self.cause, self.barrier()) {
             (Some(cause), _) => cause.into(),
             (None, Some(flag)) => format!("{} ({flag})", self.state()).into(),
             (None, None) => self.state().into(),
         }
-    }
-
-    /// The flag that keeps a kept group from being published.
-    fn barrier(&self) -> Option<&'static str> {
-        flag::barrier(&self.flags).filter(|_| self.state() == "unsolvable")
-    }
-
-    /// `published`, `kept` (and not in the sample), `unsolvable` (kept, and no sample takes it) or `dropped`.
-    pub fn state(&self) -> &'static str {
-        match (&self.cause, &self.instance_id) {
-            (Some(_), _) => "dropped",
-            (None, Some(_)) => "published",
-            (None, None) if self.judges => "published",
-            (None, None) if flag::barrier(&self.flags).is_some() => "unsolvable",
-            (None, None) => "kept",
-        }
-    }
-
-    /// All that is known, for people; a line of it stays a line, whatever the dataset says.
-    pub fn describe(&self) -> String {
-        let mut text = String::new();
-        for line in self.lines() {
-            text.push_str(&one_line(&line));
-            text.push('\n');
-        }
-        text
     }
 
     fn lines(&self) -> Vec<String> {

@@ -29,7 +29,7 @@ pub struct Rated {
 
 impl From<&Instance> for Rated {
     fn from(instance: &Instance) -> Self {
-        let measured = |(measure, _)| Some((measure, instance.measured(measure)?));
+        let measured = |measure| Some((measure, instance.measured(measure)?));
         Rated {
             instance_id: instance.instance_id.clone(),
             slug: instance.slug.clone(),

@@ -1,7 +1,6 @@
 //! The tables of `ReCUBE`: masked files, candidates, the cases that judge, and calls into what is masked.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,23 +8,23 @@ use serde_json::{Map, Value};
 
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
-use super::manifest::{Manifest, SubsetSummary};
+use super::manifest::Manifest;
 use super::opened::Dataset;
 use super::rated::{Rate, rate};
-use super::schema::{ColumnOf, borrowed, flag, number, numbers, properties, real, text, texts};
-use super::write::{self, InstanceRow, table, text as write_text};
-use super::{DatasetInput, subsets};
-use crate::beneath::Folder;
+use super::schema::{
+    ColumnOf, InstanceRow, borrowed, flag, number, numbers, properties, real, text, texts, with_head,
+};
+use super::write::{table, text as write_text};
+use super::{DatasetInput, own};
 use crate::error::{Error, Result};
 use crate::family::WORKDIR;
 use crate::family::recube::prompt;
 use crate::family::tier::{Difficulty, flake_bound};
 use crate::record::entry::pytest_line;
-use crate::record::id::{InstanceId, RepoSlug, sha256_hex};
+use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
 use crate::record::recube::{InstanceCase, Kind, PublishedTarget, TargetCause, TargetRow, Way};
 use crate::record::trace::FunctionCalls;
-use crate::subset::{Measure, Member};
 
 /// Tables of this family alone.
 const TABLES: [&str; 2] = ["targets", "instance_cases"];
@@ -33,6 +32,9 @@ const TABLES: [&str; 2] = ["targets", "instance_cases"];
 const CONTEXTS: &str = "contexts";
 /// Rows of it that are read at once: each is long.
 const PART: usize = 16;
+
+/// Cases by instance ID.
+pub(crate) type InstanceCases = BTreeMap<String, Vec<InstanceCase>>;
 
 /// A row of `instances`, in the order of the columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,84 +103,23 @@ pub struct RecubeInstance {
     pub flags: Vec<String>,
 }
 
-impl Member for RecubeInstance {
-    fn instance_id(&self) -> &InstanceId {
-        &self.head.instance_id
-    }
-
-    fn slug(&self) -> &RepoSlug {
-        &self.head.slug
-    }
-
-    fn tier(&self) -> Tier {
-        self.tier
-    }
-
-    fn is_top(&self) -> bool {
-        !self.hard_axes.is_empty()
-    }
-
-    fn measured(&self, measure: Measure) -> Option<f64> {
-        let number = match measure {
-            Measure::NCases => self.n_cases,
-            Measure::Attempts => self.attempts.into(),
-            Measure::FlakeBound => return Some(self.flake_bound),
-            Measure::MutationScore => return self.mutation_score,
-            Measure::TargetLines => self.target_lines,
-            Measure::TargetStatements => self.target_statements,
-            Measure::MaskedFunctions => self.masked_functions,
-            Measure::CalledFunctions => self.called_functions,
-            Measure::NoticedFunctions => self.noticed_functions,
-            Measure::ReachedBy => self.reached_by,
-            Measure::NGroups => self.n_groups,
-            Measure::NExternal => self.n_external,
-            Measure::NInternal => self.n_internal,
-            Measure::CallerFiles => self.caller_files,
-            Measure::TraceCalls => self.trace_calls,
-            Measure::TraceLength
-            | Measure::TraceLengthPackage
-            | Measure::TraceLengthTotal
-            | Measure::UniqueFiles
-            | Measure::UniqueFunctions
-            | Measure::ExecutedLines
-            | Measure::ImportCalls
-            | Measure::ImportFiles
-            | Measure::Mutants
-            | Measure::NeededStatements
-            | Measure::FilesChanged
-            | Measure::FilesMoved
-            | Measure::LinesAdded
-            | Measure::LinesRemoved
-            | Measure::NAdditive
-            | Measure::NReductive
-            | Measure::NMustPass
-            | Measure::TestsBase
-            | Measure::GoldenPrec => return None,
-        };
-        Some(number as f64)
-    }
-}
-
 impl InstanceRow for RecubeInstance {
     fn columns() -> Vec<ColumnOf<Self>> {
         instances()
+    }
+
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn rating(&self) -> (Tier, bool) {
+        (self.tier, !self.hard_axes.is_empty())
     }
 }
 
 /// The columns of `instances`.
 pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
-    vec![
-        text("instance_id", |row| Some(row.head.instance_id.as_str())),
-        text("family", |row| Some(row.head.family.as_str())),
-        text("slug", |row| Some(row.head.slug.as_str())),
-        text("repo", |row| Some(&row.head.repo)),
-        text("commit", |row| Some(&row.head.commit)),
-        text("base_commit", |row| row.head.base_commit.as_deref()),
-        text("version", |row| Some(&row.head.version)),
-        text("created_at", |row| Some(&row.head.created_at)),
-        text("source", |row| Some(&row.head.source)),
-        text("license", |row| row.head.license.as_deref()),
-        text("python", |row| Some(&row.head.python)),
+    with_head(vec![
         text("target", |row| Some(&row.target)),
         text("scope", |row| Some(&row.scope)),
         flag("large", |row| Some(row.large)),
@@ -228,7 +169,7 @@ pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
         text("image", |row| row.image.as_deref()),
         text("image_id", |row| row.image_id.as_deref()),
         texts("flags", |row| Some(borrowed(&row.flags))),
-    ]
+    ])
 }
 
 /// A row of a repository.
@@ -467,9 +408,9 @@ fn axis_name(axis: Axis) -> &'static str {
 ///
 /// # Errors
 /// A dataset with a contribution of another family, which is a bug.
-fn rows(
+fn rows<'a>(
     dataset: &DatasetInput<'_>,
-    repositories: &[(&Repository<'_>, &Contribution)],
+    repositories: impl Iterator<Item = (&'a Repository<'a>, &'a Contribution)>,
 ) -> Vec<RecubeInstance> {
     let mut rows = Vec::new();
     for (repository, contribution) in repositories {
@@ -567,15 +508,12 @@ pub(super) fn tables(
     dataset: &DatasetInput<'_>,
     assembled: &mut Assembled<'_>,
 ) -> Result<Vec<RecubeInstance>> {
-    let mut contributions: Vec<&Contribution> = dataset.repositories.iter().collect();
-    contributions.sort_by_key(|one| &one.evidence.pinned.slug);
-    let pairs: Vec<_> = assembled.repositories.iter().zip(contributions.iter().copied()).collect();
-    let rows = rows(dataset, &pairs);
+    let contributions = own::contributions(dataset);
+    let rows = rows(dataset, assembled.repositories.iter().zip(contributions.iter().copied()));
+    own::write_instances(folder, dataset, assembled, &rows)?;
     let records =
         || contributions.iter().filter_map(|one| Some((&one.evidence.pinned.slug, one.recube.as_ref()?)));
     let published = || records().flat_map(|(_, recube)| &recube.published);
-    write::instances(&Folder::open(folder)?, "instances", rows.iter().cloned().map(Ok))?;
-    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, &rows)?;
     let all = records().flat_map(|(slug, recube)| recube.targets.iter().map(move |row| Of { slug, row }));
     table(folder, "targets", targets(), all)?;
     let cases = published().flat_map(|target| target.cases.iter().map(move |case| CaseOf { target, case }));
@@ -587,11 +525,6 @@ pub(super) fn tables(
     if dataset.passes_code_on {
         table(folder, CONTEXTS, contexts(), published())?;
     }
-    for repository in &mut assembled.repositories {
-        for row in rows.iter().filter(|row| row.head.slug == repository.record.pinned.slug) {
-            repository.sums.counts.publish(row.tier);
-        }
-    }
     Ok(rows)
 }
 
@@ -599,20 +532,16 @@ pub(super) fn tables(
 pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows: &[RecubeInstance]) {
     let records = || dataset.repositories.iter().filter_map(|one| one.recube.as_ref());
     let published = || records().flat_map(|recube| &recube.published);
-    let counts = [
-        ("instances", rows.len()),
+    let tables = [
         ("targets", records().map(|recube| recube.targets.len()).sum()),
         ("instance_cases", published().map(|target| target.cases.len()).sum()),
         ("traces", published().map(|target| target.traces.len()).sum()),
     ];
-    manifest.counts.rows.extend(counts.map(|(table, rows)| (table.to_owned(), rows)));
+    own::describe(manifest, dataset, rows, &tables);
     if dataset.passes_code_on {
         manifest.counts.rows.insert(CONTEXTS.to_owned(), rows.len());
         manifest.reproducible.push(format!("{CONTEXTS}.parquet"));
     }
-    let summaries = dataset.subsets.iter().map(|subset| SubsetSummary::new(subset, rows));
-    manifest.subsets = summaries.map(|one| (one.definition.name.clone(), one)).collect();
-    manifest.prompt = None;
     manifest.flake_bound.worst = rows.iter().map(|row| row.flake_bound).max_by(f64::total_cmp);
     manifest.reproducible.extend(reproducible());
 }
@@ -633,24 +562,9 @@ pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[RecubeInstance]) 
 /// The card of a dataset with so many instances.
 pub(crate) fn card_of(manifest: &Manifest, instances: usize) -> String {
     let (name, version) = (&manifest.name, &manifest.version);
-    let mut configs = String::new();
-    for table in
-        ["instances", "targets", "instance_cases", "contexts", "groups", "cases", "attempts", "traces"]
-    {
-        if manifest.counts.rows.get(table).is_some_and(|rows| *rows > 0) {
-            let _ = writeln!(
-                configs,
-                "- config_name: {table}\n  data_files:\n  - split: test\n    path: {table}.parquet"
-            );
-        }
-    }
-    let mut columns = String::new();
-    for (table, entries) in DICTIONARY {
-        let _ = writeln!(columns, "\n## `{table}`\n\n| column | meaning |\n| --- | --- |");
-        for (name, meaning) in entries {
-            let _ = writeln!(columns, "| `{name}` | {meaning} |");
-        }
-    }
+    let tables =
+        ["instances", "targets", "instance_cases", "contexts", "groups", "cases", "attempts", "traces"];
+    let (configs, columns) = own::card_parts(manifest, tables, &DICTIONARY);
     format!(
         "---\npretty_name: {name} {version}\ntags:\n- recube\n- code\n- python\n- pytest\nconfigs:\n{configs}---\n\n\
          # {name} {version}\n\n{instances} ReCUBE instances. An instance is a Python file of a repository at a pinned commit in which imports and \
@@ -686,11 +600,23 @@ impl Dataset {
         Ok(found)
     }
 
-    /// The cases that judge, by instance ID: group, case, kind and way.
+    /// The cases that judge, by instance ID.
     ///
     /// # Errors
     /// The table is missing, or is not as gistmill writes it.
-    pub(crate) fn recube_cases(&self) -> Result<Vec<(String, InstanceCase)>> {
+    pub(crate) fn judging_cases(&self) -> Result<InstanceCases> {
+        let mut cases = self.recube_cases()?;
+        for cases in cases.values_mut() {
+            cases.retain(|case| case.left_out.is_none());
+        }
+        Ok(cases)
+    }
+
+    /// The cases that judge, or that a gate took, by instance ID.
+    ///
+    /// # Errors
+    /// The table is missing, or is not as gistmill writes it.
+    pub(crate) fn recube_cases(&self) -> Result<InstanceCases> {
         let columns = ["instance_id", "group_id", "case_id", "kind", "reason", "entry", "left_out"];
         let table = self.table("instance_cases", &columns)?;
         let column = |name: &str| table.whole_texts(name);
@@ -707,14 +633,15 @@ impl Dataset {
                 left_out: left_out[at].map(str::to_owned),
             })
         };
-        let case = |at: usize| {
+        let mut found = InstanceCases::new();
+        for (at, id) in ids.into_iter().enumerate() {
             let case = known(at).map_err(|error| {
                 Error::usage(format!("instance_cases.parquet: {} is not what gistmill wrote", cases[at]))
                     .with_source(error)
             })?;
-            Ok((ids[at].to_owned(), case))
-        };
-        (0..table.rows()).map(case).collect()
+            found.entry(id.to_owned()).or_default().push(case);
+        }
+        Ok(found)
     }
 }
 

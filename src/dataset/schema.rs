@@ -10,8 +10,68 @@ use serde_json::{Map, Value, json};
 
 use super::dictionary::Entry;
 use super::rows::{AttemptRow, CaseRow, GroupRow, TraceRow};
-use crate::record::instance::{Axis, Instance};
+use crate::record::entry::PYTEST;
+use crate::record::id::{InstanceId, RepoSlug};
+use crate::record::instance::{Axis, Head, Instance, Tier};
 use crate::record::trace::Traced;
+use crate::subset::{Measure, Member};
+
+/// A row of `instances`, in whichever family.
+pub(crate) trait InstanceRow: Clone + serde::Serialize {
+    /// The columns of its table.
+    fn columns() -> Vec<ColumnOf<Self>>;
+    fn head(&self) -> &Head;
+    /// Its tier, and whether it is among the hardest on an axis.
+    fn rating(&self) -> (Tier, bool);
+    /// Whether it is about a test, or a command of which kind.
+    fn entry_kind(&self) -> &str {
+        PYTEST
+    }
+}
+
+impl InstanceRow for Instance {
+    fn columns() -> Vec<ColumnOf<Self>> {
+        instances()
+    }
+
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn rating(&self) -> (Tier, bool) {
+        (self.tier, !self.hard_axes.is_empty())
+    }
+
+    fn entry_kind(&self) -> &str {
+        &self.kind
+    }
+}
+
+impl<R: InstanceRow> Member for R {
+    fn instance_id(&self) -> &InstanceId {
+        &self.head().instance_id
+    }
+
+    fn slug(&self) -> &RepoSlug {
+        &self.head().slug
+    }
+
+    fn tier(&self) -> Tier {
+        self.rating().0
+    }
+
+    fn kind(&self) -> &str {
+        self.entry_kind()
+    }
+
+    fn is_top(&self) -> bool {
+        self.rating().1
+    }
+
+    fn measured(&self, measure: Measure) -> Option<f64> {
+        R::columns().iter().find(|column| column.name == measure.as_str())?.amount(self)
+    }
+}
 
 /// A column of a table whose rows are `R`.
 #[derive(Debug)]
@@ -80,6 +140,16 @@ impl<R> ColumnOf<R> {
             Cells::Number(cell) => cell(row).map(|number| i64::try_from(number).unwrap_or(i64::MAX)).into(),
             Cells::Texts(cell) => cell(row).into(),
             Cells::Numbers(cell) => cell(row).map(<[u32]>::to_vec).into(),
+        }
+    }
+
+    /// The cell of a row as a number; of a list, how many it has.
+    fn amount(&self, row: &R) -> Option<f64> {
+        match self.cells {
+            Cells::Number(cell) => cell(row).map(|number| number as f64),
+            Cells::Real(cell) => cell(row),
+            Cells::Texts(cell) => cell(row).map(|texts| texts.len() as f64),
+            Cells::Text(_) | Cells::Flag(_) | Cells::Numbers(_) => None,
         }
     }
 
@@ -158,20 +228,28 @@ fn axes(hard_axes: &[Axis]) -> Vec<&'static str> {
     hard_axes.iter().map(|axis: &Axis| axis.as_str()).collect()
 }
 
+/// The columns of `instances` of a family: those that every family has, then its own.
+pub(crate) fn with_head<R: InstanceRow>(own: Vec<ColumnOf<R>>) -> Vec<ColumnOf<R>> {
+    let mut columns = vec![
+        text("instance_id", |row: &R| Some(row.head().instance_id.as_str())),
+        text("family", |row| Some(row.head().family.as_str())),
+        text("slug", |row| Some(row.head().slug.as_str())),
+        text("repo", |row| Some(&row.head().repo)),
+        text("commit", |row| Some(&row.head().commit)),
+        text("base_commit", |row| row.head().base_commit.as_deref()),
+        text("version", |row| Some(&row.head().version)),
+        text("created_at", |row| Some(&row.head().created_at)),
+        text("source", |row| Some(&row.head().source)),
+        text("license", |row| row.head().license.as_deref()),
+        text("python", |row| Some(&row.head().python)),
+    ];
+    columns.extend(own);
+    columns
+}
+
 /// Columns of `instances`; the keys of `instances.jsonl` are the fields of [`Instance`] in the same order.
 pub fn instances() -> Vec<ColumnOf<Instance>> {
-    vec![
-        text("instance_id", |row| Some(row.instance_id.as_str())),
-        text("family", |row| Some(row.family.as_str())),
-        text("slug", |row| Some(row.slug.as_str())),
-        text("repo", |row| Some(&row.repo)),
-        text("commit", |row| Some(&row.commit)),
-        text("base_commit", |row| row.base_commit.as_deref()),
-        text("version", |row| Some(&row.version)),
-        text("created_at", |row| Some(&row.created_at)),
-        text("source", |row| Some(&row.source)),
-        text("license", |row| row.license.as_deref()),
-        text("python", |row| Some(&row.python)),
+    with_head(vec![
         text("group_id", |row| Some(&row.group_id)),
         text("test_file", |row| Some(&row.test_file)),
         text("test_class", |row| row.test_class.as_deref()),
@@ -231,7 +309,7 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         real("mutation_score", |row| row.strength.mutation_score),
         real("needed_statements", |row| row.strength.needed_statements),
         texts("surviving_mutants", |row| row.strength.surviving_mutants.as_deref().map(borrowed)),
-    ]
+    ])
 }
 
 /// Columns of `groups`: `attempts` counts all attempts made, `agreeing` those that vouch for a kept group; the
@@ -337,4 +415,28 @@ pub fn traces<'a>() -> Vec<ColumnOf<TraceRow<'a>>> {
         numbers("lines", |row| row.function.lines.as_deref()),
         numbers("callers", |row| row.function.callers.as_deref()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::codetaste::CodetasteInstance;
+    use crate::dataset::recube::RecubeInstance;
+    use crate::record::family::Family;
+
+    #[test]
+    fn a_family_has_the_measurements_that_are_columns_of_its_instances() {
+        fn has<R: InstanceRow>(measure: Measure) -> bool {
+            let columns = R::columns();
+            let column = columns.iter().find(|one| one.name == measure.as_str());
+            column
+                .is_some_and(|one| !matches!(one.cells, Cells::Text(_) | Cells::Flag(_) | Cells::Numbers(_)))
+        }
+        for measure in Measure::ALL {
+            let found =
+                [has::<Instance>, has::<RecubeInstance>, has::<CodetasteInstance>].map(|has| has(measure));
+            let expected = Family::ALL.map(|family| measure.is_of(family));
+            assert_eq!(found, expected, "{}", measure.as_str());
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::schema::InstanceRow;
 use super::write;
 use crate::beneath::Folder;
 use crate::error::Result;
@@ -14,11 +15,7 @@ pub const FOLDER: &str = write::SUBSETS;
 ///
 /// # Errors
 /// IO errors with the path.
-pub(crate) fn write<R: write::InstanceRow + Clone>(
-    folder: &Path,
-    subsets: &[Subset],
-    instances: &[R],
-) -> Result<()> {
+pub(crate) fn write<R: InstanceRow>(folder: &Path, subsets: &[Subset], instances: &[R]) -> Result<()> {
     fs_err::create_dir_all(folder)?;
     let folder = Folder::open(folder)?;
     for subset in subsets {

@@ -15,25 +15,13 @@ use super::assemble::{Assembled, Repository};
 use super::private::Private;
 use super::rated::Rated;
 use super::rows::{self, GroupRow};
-use super::schema::{self, ColumnOf};
+use super::schema::{self, ColumnOf, InstanceRow};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::evidence::GroupEvidence;
 use crate::record::family::Unit;
 use crate::record::instance::Instance;
-use crate::subset::{Member, Subset};
-
-/// A row of `instances`, in whichever family.
-pub(crate) trait InstanceRow: Member + serde::Serialize + Sized {
-    /// The columns of its table.
-    fn columns() -> Vec<ColumnOf<Self>>;
-}
-
-impl InstanceRow for Instance {
-    fn columns() -> Vec<ColumnOf<Self>> {
-        schema::instances()
-    }
-}
+use crate::subset::Subset;
 
 /// The folder of a dataset that holds its subsets.
 pub const SUBSETS: &str = "subsets";

@@ -13,6 +13,7 @@ use crate::dataset::{Dataset, query, subsets};
 use crate::error::Result;
 use crate::record::family::Unit;
 use crate::record::id::{hash_parts, sha256_hex};
+use crate::record::recube::InstanceCase;
 
 /// Measurements that are compared: columns of `groups`.
 const MEASURES: [&str; 6] =
@@ -146,9 +147,12 @@ fn targets(dataset: &Dataset) -> Result<Vec<Row>> {
     let instances: BTreeMap<String, RecubeInstance> =
         dataset.recube_instances()?.into_iter().map(|one| (one.head.instance_id.to_string(), one)).collect();
     let mut golden: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (id, case) in dataset.recube_cases()? {
-        let told = hash_parts(&[case.kind.as_str(), case.left_out.as_deref().unwrap_or_default()]);
-        golden.entry(id).or_default().insert(case.case_id, told);
+    for (id, cases) in dataset.recube_cases()? {
+        let told = |case: InstanceCase| {
+            let told = hash_parts(&[case.kind.as_str(), case.left_out.as_deref().unwrap_or_default()]);
+            (case.case_id, told)
+        };
+        golden.insert(id, cases.into_iter().map(told).collect());
     }
     let row = |found: FoundTarget| {
         let id = found.instance_id.clone().unwrap_or_default();

@@ -24,7 +24,7 @@ use crate::family::{Running, Sources};
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Head, Instance};
 use crate::record::prompt::{PromptSettings, Tool};
-use crate::record::task::pytest_settings;
+use crate::record::task::{Task, pytest_settings};
 use crate::redact::REDACTED;
 use crate::registry::ImagePlace;
 use crate::score::Modules;
@@ -127,18 +127,32 @@ pub(crate) fn collection(
         let wanted = (&other.tools, other.settings.execution);
         Tools::new(dataset, wanted, (&instances, &tasks), &environments)
     });
-    let masked = MaskedImages::new();
     Ok(Collection {
-        masked,
         unsaid,
-        name: manifest.name.to_string(),
-        version: manifest.version.to_string(),
-        tasks,
-        environments,
         tools: tools.transpose()?,
         sources: sources.into_iter().filter_map(|(slug, sources)| Some((slug, sources?))).collect(),
-        settings: wanted.settings.clone(),
+        ..of_tasks(dataset, tasks, environments, wanted)
     })
+}
+
+/// Tasks with what every family says of them.
+fn of_tasks(
+    dataset: &Dataset,
+    tasks: Vec<Task>,
+    environments: BTreeMap<RepoSlug, Environment>,
+    wanted: &Wanted<'_>,
+) -> Collection {
+    Collection {
+        unsaid: Vec::new(),
+        masked: MaskedImages::new(),
+        name: dataset.manifest.name.to_string(),
+        version: dataset.manifest.version.to_string(),
+        tasks,
+        environments,
+        tools: None,
+        sources: BTreeMap::new(),
+        settings: wanted.settings.clone(),
+    }
 }
 
 /// The Python files of a repository, and its settings of pytest; none where the dataset has no tree of it.

@@ -10,53 +10,34 @@ use super::engine::{Document, lines_of, parsed};
 use super::pair::Tree;
 use crate::error::Result;
 use crate::interrupt;
+use crate::record::spelling::spelling;
 
 type Syntax<'r> = Node<'r, Document>;
 
-/// What a feature is a property of, in the order of preference where two cover the same lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
-    /// An imported module, and each package that it is in.
-    Module,
-    /// `module:name` that is imported.
-    From,
-    Ident,
-    /// `self.name`, or of an imported name.
-    Dotted,
-    Class,
-    Def,
-    Decorator,
-    Base,
-    Call,
-    Attr,
-    /// `called:keyword`.
-    Kwpair,
-    Kwarg,
-    Shape,
-    Text,
-    /// A definition at the top of a file.
-    Place,
-}
-
-impl Kind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Kind::Module => "module",
-            Kind::From => "from",
-            Kind::Ident => "ident",
-            Kind::Dotted => "dotted",
-            Kind::Class => "class",
-            Kind::Def => "def",
-            Kind::Decorator => "decorator",
-            Kind::Base => "base",
-            Kind::Call => "call",
-            Kind::Attr => "attr",
-            Kind::Kwpair => "kwpair",
-            Kind::Kwarg => "kwarg",
-            Kind::Shape => "shape",
-            Kind::Text => "text",
-            Kind::Place => "place",
-        }
+spelling! {
+    /// What a feature is a property of, in the order of preference where two cover the same lines.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub(crate) enum Kind {
+        /// An imported module, and each package that it is in.
+        Module "module",
+        /// `module:name` that is imported.
+        From "from",
+        Ident "ident",
+        /// `self.name`, or of an imported name.
+        Dotted "dotted",
+        Class "class",
+        Def "def",
+        Decorator "decorator",
+        Base "base",
+        Call "call",
+        Attr "attr",
+        /// `called:keyword`.
+        Kwpair "kwpair",
+        Kwarg "kwarg",
+        Shape "shape",
+        Text "text",
+        /// A definition at the top of a file.
+        Place "place",
     }
 }
 

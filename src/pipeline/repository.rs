@@ -518,7 +518,7 @@ impl<'a> Repository<'a> {
             let fresh: Vec<Original<'_>> =
                 originals.iter().filter(|one| !on_trial.has(one.id)).cloned().collect();
             let stage = self.pipeline.progress.stage(&title, fresh.len() as u64);
-            on_trial.make(&prepared.lab, submission, &fresh, &mut || stage.step())?;
+            on_trial.make((&prepared.lab, self.pipeline.cache), submission, &fresh, &mut || stage.step())?;
             drop(stage);
             let solvable =
                 |one: &&Original<'_>| variants.of(one.id).is_none() && on_trial.is_solvable(one.id);

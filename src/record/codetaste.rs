@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::id::{InstanceId, RepoSlug, hash_parts, sha256_hex};
+use super::spelling::spelling;
 
 /// Scripts that run a suite in an image of the user's, by their path: `run_tests`, what sets it up, and what else they need.
 /// None where the suite is pytest's.
@@ -80,59 +81,37 @@ pub struct Bounds {
     pub failed: i64,
 }
 
-/// Which side of a refactoring a pattern is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// It matches the golden tree, and not the base.
-    Additive,
-    /// It matches the base, and not the golden tree.
-    Reductive,
-}
-
-impl Side {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Side::Additive => "additive",
-            Side::Reductive => "reductive",
-        }
+spelling! {
+    /// Which side of a refactoring a pattern is of.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Side {
+        /// It matches the golden tree, and not the base.
+        Additive "additive",
+        /// It matches the base, and not the golden tree.
+        Reductive "reductive",
     }
 }
 
-/// One of the two trees of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PairTree {
-    Base,
-    Golden,
-}
-
-impl PairTree {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PairTree::Base => "base",
-            PairTree::Golden => "golden",
-        }
+spelling! {
+    /// One of the two trees of a pair.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum PairTree {
+        Base "base",
+        Golden "golden",
     }
 }
 
-/// Whose declarations an environment is locked by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LockFrom {
-    /// The lock of golden, and what only that of the base has.
-    Both,
-    Golden,
-    Base,
-}
-
-impl LockFrom {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LockFrom::Both => "both",
-            LockFrom::Golden => "golden",
-            LockFrom::Base => "base",
-        }
+spelling! {
+    /// Whose declarations an environment is locked by.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum LockFrom {
+        /// The lock of golden, and what only that of the base has.
+        Both "both",
+        Golden "golden",
+        Base "base",
     }
 }
 
@@ -164,57 +143,23 @@ pub struct PatternRow {
     pub files: u64,
 }
 
-/// Why a pair is not an instance, in the order in which it is found out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PairCause {
-    PatchDiffers,
-    NoCode,
-    FewPatterns,
-    LowCoverage,
-    NeedsTwoEnvironments,
-    SuiteCrashes,
-    SuiteTooLong,
-    FewTests,
-    FewPassing,
-    ChangesTree,
-    GoldenFails,
-    NullPasses,
-}
-
-impl PairCause {
-    /// In the order in which they are found out.
-    pub const ALL: [PairCause; 12] = [
-        PairCause::PatchDiffers,
-        PairCause::NoCode,
-        PairCause::FewPatterns,
-        PairCause::LowCoverage,
-        PairCause::NeedsTwoEnvironments,
-        PairCause::SuiteCrashes,
-        PairCause::SuiteTooLong,
-        PairCause::FewTests,
-        PairCause::FewPassing,
-        PairCause::ChangesTree,
-        PairCause::GoldenFails,
-        PairCause::NullPasses,
-    ];
-
-    /// The one spelling of this cause.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PairCause::PatchDiffers => "patch-differs",
-            PairCause::NoCode => "no-code",
-            PairCause::FewPatterns => "few-patterns",
-            PairCause::LowCoverage => "low-coverage",
-            PairCause::NeedsTwoEnvironments => "needs-two-environments",
-            PairCause::SuiteCrashes => "suite-crashes",
-            PairCause::SuiteTooLong => "suite-too-long",
-            PairCause::FewTests => "few-tests",
-            PairCause::FewPassing => "few-passing",
-            PairCause::ChangesTree => "changes-tree",
-            PairCause::GoldenFails => "golden-fails",
-            PairCause::NullPasses => "null-passes",
-        }
+spelling! {
+    /// Why a pair is not an instance, in the order in which it is found out.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum PairCause, ALL {
+        PatchDiffers "patch-differs",
+        NoCode "no-code",
+        FewPatterns "few-patterns",
+        LowCoverage "low-coverage",
+        NeedsTwoEnvironments "needs-two-environments",
+        SuiteCrashes "suite-crashes",
+        SuiteTooLong "suite-too-long",
+        FewTests "few-tests",
+        FewPassing "few-passing",
+        ChangesTree "changes-tree",
+        GoldenFails "golden-fails",
+        NullPasses "null-passes",
     }
 }
 

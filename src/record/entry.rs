@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::id::Name;
+use super::spelling::spelling;
 use crate::text::{command, glob, shell_quote};
 
 /// A pytest test function, with whatever cases it has.
@@ -268,32 +269,19 @@ pub enum Stdin {
     File(String),
 }
 
-/// What names an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    Configured,
-    Readme,
-    Docs,
-    /// The arguments that a test passes to a runner.
-    Test,
-    Example,
-    MainGuard,
-    ConsoleScript,
-}
-
-impl Source {
-    /// The one spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Source::Configured => "configured",
-            Source::Readme => "readme",
-            Source::Docs => "docs",
-            Source::Test => "test",
-            Source::Example => "example",
-            Source::MainGuard => "main-guard",
-            Source::ConsoleScript => "console-script",
-        }
+spelling! {
+    /// What names an entry.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Source {
+        Configured "configured",
+        Readme "readme",
+        Docs "docs",
+        /// The arguments that a test passes to a runner.
+        Test "test",
+        Example "example",
+        MainGuard "main-guard",
+        ConsoleScript "console-script",
     }
 }
 

@@ -3,17 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A kind of task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// One self-contained file that reproduces what a test does.
-    #[default]
-    Gistify,
-    /// One file of the tree that is masked, and written again.
-    Recube,
-    /// A refactoring of the repository's own history, done again.
-    Codetaste,
+use super::spelling::spelling;
+
+spelling! {
+    /// A kind of task.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Family, ALL {
+        /// One self-contained file that reproduces what a test does.
+        #[default]
+        Gistify "gistify",
+        /// One file of the tree that is masked, and written again.
+        Recube "recube",
+        /// A refactoring of the repository's own history, done again.
+        Codetaste "codetaste",
+    }
 }
 
 /// What an instance of a family is made of: which tables it has, and how it is read, shown and compared.
@@ -28,24 +32,12 @@ pub enum Unit {
 }
 
 impl Family {
-    /// Every family.
-    pub const ALL: [Family; 3] = [Family::Gistify, Family::Recube, Family::Codetaste];
-
     /// What its instances are made of.
     pub fn unit(self) -> Unit {
         match self {
             Family::Gistify => Unit::Group,
             Family::Recube => Unit::File,
             Family::Codetaste => Unit::Pair,
-        }
-    }
-
-    /// The one spelling of this family.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Family::Gistify => "gistify",
-            Family::Recube => "recube",
-            Family::Codetaste => "codetaste",
         }
     }
 }

@@ -13,6 +13,41 @@ use sha2::{Digest, Sha256};
 #[error("{0}")]
 pub struct InvalidId(pub String);
 
+/// What identifiers have in common: they are read and written as texts.
+macro_rules! texts {
+    ($($name:ident)+) => {
+        $(
+            impl $name {
+                /// As text.
+                pub fn as_str(&self) -> &str {
+                    &self.0
+                }
+            }
+
+            impl TryFrom<String> for $name {
+                type Error = InvalidId;
+                fn try_from(text: String) -> Result<Self, InvalidId> {
+                    $name::new(&text)
+                }
+            }
+
+            impl From<$name> for String {
+                fn from(id: $name) -> String {
+                    id.0
+                }
+            }
+
+            impl fmt::Display for $name {
+                fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    formatter.write_str(&self.0)
+                }
+            }
+        )+
+    };
+}
+
+texts! { RepoSlug Name CommitSha InstanceId }
+
 /// A repository's name in the dataset, `owner/name`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -34,33 +69,9 @@ impl RepoSlug {
         }
     }
 
-    /// The slug as `owner/name`.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The slug as one path segment, `owner__name`.
     pub fn file_name(&self) -> String {
         self.0.replace('/', "__")
-    }
-}
-
-impl TryFrom<String> for RepoSlug {
-    type Error = InvalidId;
-    fn try_from(text: String) -> Result<Self, InvalidId> {
-        RepoSlug::new(&text)
-    }
-}
-
-impl From<RepoSlug> for String {
-    fn from(slug: RepoSlug) -> String {
-        slug.0
-    }
-}
-
-impl fmt::Display for RepoSlug {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 
@@ -99,24 +110,6 @@ impl Name {
         debug_assert!(Name::new(text).is_ok(), "{text} is a name");
         Name(text.to_owned())
     }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for Name {
-    type Error = InvalidId;
-    fn try_from(text: String) -> Result<Self, InvalidId> {
-        Name::new(&text)
-    }
-}
-
-impl From<Name> for String {
-    fn from(name: Name) -> String {
-        name.0
-    }
 }
 
 impl Borrow<str> for Name {
@@ -128,12 +121,6 @@ impl Borrow<str> for Name {
 impl AsRef<Path> for Name {
     fn as_ref(&self) -> &Path {
         Path::new(&self.0)
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 
@@ -152,30 +139,6 @@ impl CommitSha {
             Err(InvalidId(format!("`{text}` is not a full commit hash")))
         }
     }
-
-    /// The hash in hex.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for CommitSha {
-    type Error = InvalidId;
-    fn try_from(text: String) -> Result<Self, InvalidId> {
-        CommitSha::new(&text)
-    }
-}
-
-impl From<CommitSha> for String {
-    fn from(commit: CommitSha) -> String {
-        commit.0
-    }
-}
-
-impl fmt::Display for CommitSha {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
 }
 
 /// A published instance's id: `owner__name.test_function-<16 hex digits>`, a stable function of slug, commit and group id.
@@ -190,6 +153,16 @@ const DIGITS: usize = 16;
 const LONGEST_TEST: usize = 64;
 
 impl InstanceId {
+    /// Accepts what is the name of one file: letters, digits, `.`, `_` and `-`, no `.` first.
+    pub fn new(text: &str) -> Result<Self, InvalidId> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if !text.is_empty() && !text.starts_with('.') && text.chars().all(plain) {
+            Ok(InstanceId(text.to_owned()))
+        } else {
+            Err(InvalidId(format!("`{text}` is not an instance id")))
+        }
+    }
+
     /// Derives the id. `commit` is the pin: a commit hash, or `sha256:…` of an sdist.
     pub fn derive(slug: &RepoSlug, commit: &str, group_id: &str) -> Self {
         let hash = hash_parts(&["instance", slug.as_str(), commit, group_id]);
@@ -220,11 +193,6 @@ impl InstanceId {
         InstanceId(format!("{}.{start}-{}", repo.file_name(), &hash[..DIGITS]))
     }
 
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The place of this instance of a repository in the sampling order of a seed: smaller comes first. It goes by the
     /// digits of the id, so that a new spelling of the rest chooses no other instances.
     pub fn sample_order(&self, slug: &RepoSlug, seed: u64) -> [u8; 32] {
@@ -242,30 +210,6 @@ fn readable_test(group_id: &str) -> Option<String> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let names: Vec<String> = test.split("::").map(|name| name.chars().map(plain).collect()).collect();
     Some(names.join(".").chars().take(LONGEST_TEST).collect())
-}
-
-impl TryFrom<String> for InstanceId {
-    type Error = InvalidId;
-    fn try_from(text: String) -> Result<Self, InvalidId> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if !text.is_empty() && !text.starts_with('.') && text.chars().all(plain) {
-            Ok(InstanceId(text))
-        } else {
-            Err(InvalidId(format!("`{text}` is not an instance id")))
-        }
-    }
-}
-
-impl From<InstanceId> for String {
-    fn from(id: InstanceId) -> String {
-        id.0
-    }
-}
-
-impl fmt::Display for InstanceId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
 }
 
 /// SHA-256 over parts, each with its length in front, so no two lists of parts collide; in hex.

@@ -13,48 +13,30 @@ use super::family::Family;
 use super::id::{InstanceId, Name, RepoSlug};
 use super::outcome::{CommandResult, Outcome};
 use super::recube::RecubeRecord;
+use super::spelling::spelling;
 use super::strength::Strength;
 use super::trace::check_path;
 use super::variant::Variant;
 use super::witness::{Witness, WitnessColumns};
 
-/// Difficulty tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Tier {
-    Easy,
-    Medium,
-    Hard,
-}
-
-impl Tier {
-    pub const ALL: [Tier; 3] = [Tier::Easy, Tier::Medium, Tier::Hard];
-
-    /// The one spelling of this tier.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Tier::Easy => "easy",
-            Tier::Medium => "medium",
-            Tier::Hard => "hard",
-        }
+spelling! {
+    /// Difficulty tier.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Tier, ALL {
+        Easy "easy",
+        Medium "medium",
+        Hard "hard",
     }
 }
 
-/// A difficulty axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Axis {
-    TraceLength,
-    UniqueFiles,
-}
-
-impl Axis {
-    /// The one spelling of this axis: the name of its column.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Axis::TraceLength => "trace_length",
-            Axis::UniqueFiles => "unique_files",
-        }
+spelling! {
+    /// A difficulty axis, by the name of its column.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Axis {
+        TraceLength "trace_length",
+        UniqueFiles "unique_files",
     }
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::spelling::spelling;
+
 /// `[tier]`: percentile ranks from which an instance is medium or hard.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TierBounds {
@@ -41,22 +43,12 @@ pub struct Limits {
 /// Folders of every machine in which tests may write: each attempt has them empty.
 pub const EMPTIED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Which backend runs a repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BackendKind {
-    Local,
-    Docker,
-}
-
-impl BackendKind {
-    pub const ALL: [BackendKind; 2] = [BackendKind::Local, BackendKind::Docker];
-
-    /// The one spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BackendKind::Local => "local",
-            BackendKind::Docker => "docker",
-        }
+spelling! {
+    /// Which backend runs a repository.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum BackendKind, ALL {
+        Local "local",
+        Docker "docker",
     }
 }

@@ -5,57 +5,35 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::id::hash_parts;
+use super::spelling::spelling;
 use super::world::World;
 
-/// Outcome of one case, in pytest's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    Passed,
-    Skipped,
-    XFailed,
-    XPassed,
-    Failed,
-    Error,
-}
-
-impl Outcome {
-    /// The one spelling of this outcome.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Passed => "passed",
-            Outcome::Skipped => "skipped",
-            Outcome::XFailed => "xfailed",
-            Outcome::XPassed => "xpassed",
-            Outcome::Failed => "failed",
-            Outcome::Error => "error",
-        }
+spelling! {
+    /// Outcome of one case, in pytest's words.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Outcome {
+        Passed "passed",
+        Skipped "skipped",
+        XFailed "xfailed",
+        XPassed "xpassed",
+        Failed "failed",
+        Error "error",
     }
 }
 
-/// How much of what attempts show must agree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Compare {
-    /// The outcome of every case.
-    Outcome,
-    /// And the type of every exception.
-    Exception,
-    /// And everything that is printed.
-    #[default]
-    Output,
-}
-
-impl Compare {
-    pub const ALL: [Compare; 3] = [Compare::Outcome, Compare::Exception, Compare::Output];
-
-    /// The one spelling of this setting.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Compare::Outcome => "outcome",
-            Compare::Exception => "exception",
-            Compare::Output => "output",
-        }
+spelling! {
+    /// How much of what attempts show must agree.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Compare, ALL {
+        /// The outcome of every case.
+        Outcome "outcome",
+        /// And the type of every exception.
+        Exception "exception",
+        /// And everything that is printed.
+        #[default]
+        Output "output",
     }
 }
 
@@ -134,23 +112,14 @@ pub struct FileChange {
     pub sha256: Option<String>,
 }
 
-/// What became of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Change {
-    Created,
-    Changed,
-    Deleted,
-}
-
-impl Change {
-    /// The one spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Change::Created => "created",
-            Change::Changed => "changed",
-            Change::Deleted => "deleted",
-        }
+spelling! {
+    /// What became of a path.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Change {
+        Created "created",
+        Changed "changed",
+        Deleted "deleted",
     }
 }
 

@@ -3,84 +3,49 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the agent may run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ExecutionSetting {
-    /// No interpreter and no test runner.
-    None,
-    /// Any command.
-    #[default]
-    Bash,
-    /// Only the file that it writes, by the tool that edits it.
-    EditAndExecute,
-}
+use super::spelling::spelling;
 
-impl ExecutionSetting {
-    /// Every value.
-    pub const ALL: [ExecutionSetting; 3] =
-        [ExecutionSetting::None, ExecutionSetting::Bash, ExecutionSetting::EditAndExecute];
-
-    /// The one spelling of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ExecutionSetting::None => "none",
-            ExecutionSetting::Bash => "bash",
-            ExecutionSetting::EditAndExecute => "edit-and-execute",
-        }
+spelling! {
+    /// What the agent may run.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ExecutionSetting, ALL {
+        /// No interpreter and no test runner.
+        None "none",
+        /// Any command.
+        #[default]
+        Bash "bash",
+        /// Only the file that it writes, by the tool that edits it.
+        EditAndExecute "edit-and-execute",
     }
 }
 
-/// How the agent should go about it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strategy {
-    /// Nothing is said.
-    #[default]
-    Base,
-    /// Predict the calls, and follow them.
-    Tracing,
-    /// Start from the test, and follow what it uses.
-    Reading,
-}
-
-impl Strategy {
-    /// Every value.
-    pub const ALL: [Strategy; 3] = [Strategy::Base, Strategy::Tracing, Strategy::Reading];
-
-    /// The one spelling of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Strategy::Base => "base",
-            Strategy::Tracing => "tracing",
-            Strategy::Reading => "reading",
-        }
+spelling! {
+    /// How the agent should go about it.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Strategy, ALL {
+        /// Nothing is said.
+        #[default]
+        Base "base",
+        /// Predict the calls, and follow them.
+        Tracing "tracing",
+        /// Start from the test, and follow what it uses.
+        Reading "reading",
     }
 }
 
-/// What an agent's image holds beside the tree: the tools that the Gistify paper compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tool {
-    /// Writes the file and runs its test.
-    Edit,
-    /// The functions that the test calls.
-    Trace,
-    /// Definitions and references in the repository.
-    Search,
-}
-
-impl Tool {
-    /// Every value.
-    pub const ALL: [Tool; 3] = [Tool::Edit, Tool::Trace, Tool::Search];
-
-    /// The one spelling of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Tool::Edit => "edit",
-            Tool::Trace => "trace",
-            Tool::Search => "search",
-        }
+spelling! {
+    /// What an agent's image holds beside the tree: the tools that the Gistify paper compares.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Tool, ALL {
+        /// Writes the file and runs its test.
+        Edit "edit",
+        /// The functions that the test calls.
+        Trace "trace",
+        /// Definitions and references in the repository.
+        Search "search",
     }
 }
 

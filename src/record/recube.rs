@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::explanation::Explanation;
 use super::id::InstanceId;
+use super::spelling::spelling;
 use super::trace::FunctionCalls;
 
 /// The scope that has all files of the tree.
@@ -107,40 +108,34 @@ pub fn test_name(target: &str) -> String {
     format!("{}_test.py", target.strip_suffix(".py").unwrap_or(target).replace('/', "_"))
 }
 
-/// Whether a test sees the target as other files do, or knows what is inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    External,
-    Internal,
-}
-
-impl Kind {
-    /// The one spelling of this kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::External => "external",
-            Kind::Internal => "internal",
-        }
+spelling! {
+    /// Whether a test sees the target as other files do, or knows what is inside.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind {
+        External "external",
+        Internal "internal",
     }
 }
 
-/// Why a group is of its kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// A test calls a function with a private name.
-    TestCallsPrivate,
-    /// A file that is neither the target nor a test calls into it.
-    OtherFileCalls,
-    /// Tests call what other files use as well.
-    TestCallsShared,
-    /// Tests call what no other file uses.
-    TestCallsUnshared,
-    /// Nothing in the tree calls: pytest, a library or the body of a module does.
-    NoCaller,
-    /// Whoever wrote the test says so.
-    Given,
+spelling! {
+    /// Why a group is of its kind.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Reason {
+        /// A test calls a function with a private name.
+        TestCallsPrivate "test-calls-private",
+        /// A file that is neither the target nor a test calls into it.
+        OtherFileCalls "other-file-calls",
+        /// Tests call what other files use as well.
+        TestCallsShared "test-calls-shared",
+        /// Tests call what no other file uses.
+        TestCallsUnshared "test-calls-unshared",
+        /// Nothing in the tree calls: pytest, a library or the body of a module does.
+        NoCaller "no-caller",
+        /// Whoever wrote the test says so.
+        Given "given",
+    }
 }
 
 impl Reason {
@@ -152,57 +147,37 @@ impl Reason {
             Reason::Given => None,
         }
     }
+}
 
-    /// The one spelling of this reason.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::TestCallsPrivate => "test-calls-private",
-            Reason::OtherFileCalls => "other-file-calls",
-            Reason::TestCallsShared => "test-calls-shared",
-            Reason::TestCallsUnshared => "test-calls-unshared",
-            Reason::NoCaller => "no-caller",
-            Reason::Given => "given",
-        }
+spelling! {
+    /// Who calls into the target: tests, other files, both, or nobody in the tree.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Way {
+        Direct "direct",
+        Through "through",
+        Both "both",
+        None "none",
     }
 }
 
-/// Who calls into the target: tests, other files, both, or nobody in the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Way {
-    Direct,
-    Through,
-    Both,
-    None,
-}
-
-impl Way {
-    /// The one spelling of this way.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Way::Direct => "direct",
-            Way::Through => "through",
-            Way::Both => "both",
-            Way::None => "none",
-        }
+spelling! {
+    /// Why a candidate is not a target.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum TargetCause {
+        NotMaskable "not-maskable",
+        FewFunctions "few-functions",
+        TooLong "too-long",
+        FewTests "few-tests",
+        LittleExercised "little-exercised",
+        MaskSurvives "mask-survives",
+        BodiesUnnoticed "bodies-unnoticed",
+        Leaks "leaks",
+        RefereeDiffers "referee-differs",
+        /// Other targets were named.
+        NotNamed "not-named",
     }
-}
-
-/// Why a candidate is not a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TargetCause {
-    NotMaskable,
-    FewFunctions,
-    TooLong,
-    FewTests,
-    LittleExercised,
-    MaskSurvives,
-    BodiesUnnoticed,
-    Leaks,
-    RefereeDiffers,
-    /// Other targets were named.
-    NotNamed,
 }
 
 impl TargetCause {
@@ -219,22 +194,6 @@ impl TargetCause {
         TargetCause::MaskSurvives,
         TargetCause::BodiesUnnoticed,
     ];
-
-    /// The one spelling of this cause.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TargetCause::NotMaskable => "not-maskable",
-            TargetCause::FewFunctions => "few-functions",
-            TargetCause::TooLong => "too-long",
-            TargetCause::FewTests => "few-tests",
-            TargetCause::LittleExercised => "little-exercised",
-            TargetCause::MaskSurvives => "mask-survives",
-            TargetCause::BodiesUnnoticed => "bodies-unnoticed",
-            TargetCause::Leaks => "leaks",
-            TargetCause::RefereeDiffers => "referee-differs",
-            TargetCause::NotNamed => "not-named",
-        }
-    }
 
     /// Meaning, what leads to it, and what can be done.
     pub fn explained(self) -> Explanation {

@@ -7,48 +7,34 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, Stdin};
 use super::outcome::{CaseResult, Outcome};
+use super::spelling::spelling;
 
 /// Raised when variants mean something else to whoever judges by them.
 pub const RULES: &str = "variants-1";
 
-/// How a test is edited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VariantKind {
-    /// An assertion asks for the contrary.
-    NegatedAssert,
-    /// A value that is asked for is another one.
-    OtherExpected,
-    /// Another exception is asked for.
-    OtherRaises,
-    /// The test raises an exception by itself.
-    RaiseAt,
-    /// A value that is handed over is another one, here or wherever the test has it.
-    OtherInput,
-    /// The same test in other words.
-    Rephrased,
-    /// An argument of a command is another one.
-    OtherArgument,
-    /// The standard input of a command is another one.
-    OtherStdin,
-    /// A file that a command reads says something else.
-    OtherFile,
-}
-
-impl VariantKind {
-    /// The one spelling of this kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            VariantKind::NegatedAssert => "negated-assert",
-            VariantKind::OtherExpected => "other-expected",
-            VariantKind::OtherRaises => "other-raises",
-            VariantKind::RaiseAt => "raise-at",
-            VariantKind::OtherInput => "other-input",
-            VariantKind::Rephrased => "rephrased",
-            VariantKind::OtherArgument => "other-argument",
-            VariantKind::OtherStdin => "other-stdin",
-            VariantKind::OtherFile => "other-file",
-        }
+spelling! {
+    /// How a test is edited.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum VariantKind {
+        /// An assertion asks for the contrary.
+        NegatedAssert "negated-assert",
+        /// A value that is asked for is another one.
+        OtherExpected "other-expected",
+        /// Another exception is asked for.
+        OtherRaises "other-raises",
+        /// The test raises an exception by itself.
+        RaiseAt "raise-at",
+        /// A value that is handed over is another one, here or wherever the test has it.
+        OtherInput "other-input",
+        /// The same test in other words.
+        Rephrased "rephrased",
+        /// An argument of a command is another one.
+        OtherArgument "other-argument",
+        /// The standard input of a command is another one.
+        OtherStdin "other-stdin",
+        /// A file that a command reads says something else.
+        OtherFile "other-file",
     }
 }
 

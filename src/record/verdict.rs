@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::spelling::spelling;
+
 /// Every cause without a parameter, in the order of the contract: variant, spelling, meaning.
 macro_rules! causes {
     ($($variant:ident $name:literal $meaning:literal;)+) => {
@@ -70,51 +72,21 @@ causes! {
     PrintsHelpOnly "prints-help-only" "a command that prints its help or its version and nothing else";
 }
 
-/// A dimension of a world that a test can depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dimension {
-    HashSeed,
-    TimeZone,
-    Locale,
-    Clock,
-    Home,
-    Terminal,
-    Load,
-    CheckoutPath,
-    WorkingDirectory,
-    TestFileLocation,
-}
-
-impl Dimension {
-    /// Every dimension, in the order of the contract.
-    pub const ALL: [Dimension; 10] = [
-        Dimension::HashSeed,
-        Dimension::TimeZone,
-        Dimension::Locale,
-        Dimension::Clock,
-        Dimension::Home,
-        Dimension::Terminal,
-        Dimension::Load,
-        Dimension::CheckoutPath,
-        Dimension::WorkingDirectory,
-        Dimension::TestFileLocation,
-    ];
-
-    /// The one spelling of this dimension.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Dimension::HashSeed => "hash-seed",
-            Dimension::TimeZone => "time-zone",
-            Dimension::Locale => "locale",
-            Dimension::Clock => "clock",
-            Dimension::Home => "home",
-            Dimension::Terminal => "terminal",
-            Dimension::Load => "load",
-            Dimension::CheckoutPath => "checkout-path",
-            Dimension::WorkingDirectory => "working-directory",
-            Dimension::TestFileLocation => "test-file-location",
-        }
+spelling! {
+    /// A dimension of a world that a test can depend on.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Dimension, ALL {
+        HashSeed "hash-seed",
+        TimeZone "time-zone",
+        Locale "locale",
+        Clock "clock",
+        Home "home",
+        Terminal "terminal",
+        Load "load",
+        CheckoutPath "checkout-path",
+        WorkingDirectory "working-directory",
+        TestFileLocation "test-file-location",
     }
 }
 

@@ -1,9 +1,15 @@
 //! A judged submission on its way into tables and pages.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use super::gistify::judged::Judged;
+use crate::dataset::schema::ColumnOf;
+use crate::dataset::write::{table, text};
+use crate::error::{Error, Result};
 use crate::record::flag::NO_OTHER_INPUT;
 use crate::record::instance::Instance;
 use crate::score::Ratio;
@@ -46,6 +52,43 @@ impl Scored<'_> {
         let own = &self.meta[key];
         if own.is_null() { &self.run_meta[key] } else { own }
     }
+}
+
+/// The line of `scores.jsonl` of a submission, without its end.
+///
+/// # Errors
+/// A row that cannot be encoded, which is a bug.
+pub(crate) fn line_of(row: &impl Serialize) -> Result<String> {
+    serde_json::to_string(row).map_err(|error| Error::internal("cannot encode a score").with_source(error))
+}
+
+/// Writes the rows of a run to `scores.jsonl` and `scores.parquet`.
+///
+/// # Errors
+/// IO errors with the path; rows that cannot be encoded, which is a bug.
+pub(super) fn write_scores<R: Serialize>(
+    folder: &Path,
+    columns: Vec<ColumnOf<R>>,
+    rows: Vec<R>,
+) -> Result<()> {
+    fs_err::create_dir_all(folder)?;
+    let lines = rows.iter().map(|row| Ok(line_of(row)? + "\n")).collect::<Result<String>>()?;
+    text(&folder.join("scores.jsonl"), &lines)?;
+    table(folder, "scores", columns, rows)
+}
+
+/// How many have each class, and each flag.
+pub(super) fn counted<'a>(
+    rows: impl Iterator<Item = (String, &'a [String])>,
+) -> (BTreeMap<String, u32>, BTreeMap<String, u32>) {
+    let (mut classes, mut flags) = (BTreeMap::new(), BTreeMap::new());
+    for (class, own) in rows {
+        *classes.entry(class).or_default() += 1;
+        for flag in own {
+            *flags.entry(flag.clone()).or_default() += 1;
+        }
+    }
+    (classes, flags)
 }
 
 /// The one spelling of an enum's value.

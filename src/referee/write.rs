@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::scored::{Scored, spelled};
+use super::scored::{Scored, line_of, spelled, write_scores};
 use crate::dataset::schema::{ColumnOf, flag, number, real, text, texts};
-use crate::dataset::write::{table, text as write_text};
-use crate::error::{Error, Result};
+use crate::dataset::write::table;
+use crate::error::Result;
 use crate::family::gistify::{Existence, Line, LineRun, Summary, summarize, summarize_by, weighted_baseline};
 use crate::record::instance::{Axis, Instance};
 use crate::score::{ComparedCase, Mean, Ratio};
@@ -101,11 +101,6 @@ impl ScoreRow {
             hit_step_limit: scored.said("hit_step_limit").as_bool(),
             flags: scored.flags(),
         }
-    }
-
-    fn line(&self) -> Result<String> {
-        serde_json::to_string(self)
-            .map_err(|error| Error::internal("cannot encode a score").with_source(error))
     }
 }
 
@@ -279,7 +274,7 @@ impl Report {
 /// # Errors
 /// Never for what the referee made: it is a text.
 pub(crate) fn line(scored: &Scored<'_>) -> Result<String> {
-    ScoreRow::new(scored).line()
+    line_of(&ScoreRow::new(scored))
 }
 
 /// What is known of a submission beside its row.
@@ -315,15 +310,7 @@ pub(crate) fn evidence_of(one: &Scored<'_>) -> Value {
 /// # Errors
 /// IO errors with the path.
 pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Result<()> {
-    fs_err::create_dir_all(folder)?;
-    let rows: Vec<ScoreRow> = scored.iter().map(ScoreRow::new).collect();
-    let mut lines = String::new();
-    for row in &rows {
-        lines.push_str(&row.line()?);
-        lines.push('\n');
-    }
-    write_text(&folder.join("scores.jsonl"), &lines)?;
-    table(folder, "scores", score_columns(), rows)?;
+    write_scores(folder, score_columns(), scored.iter().map(ScoreRow::new).collect())?;
     let cases = scored
         .iter()
         .flat_map(|one| {

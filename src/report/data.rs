@@ -77,7 +77,7 @@ fn groups<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<Val
     let cause: Vec<_> = cause.collect();
     let durations =
         table.reals("duration_ms")?.into_iter().map(|one| one.map(|ms| (ms * 10.0).round() / 10.0));
-    let families: Vec<&str> = causes.values.iter().map(|cause| Family::of(cause).name()).collect();
+    let families: Vec<&str> = causes.values.iter().map(|cause| Family::of(cause).as_str()).collect();
     Ok(json!({
         "states": STATES,
         "causes": causes.values,

@@ -2,31 +2,25 @@
 
 use serde::Serialize;
 
+use crate::record::spelling::spelling;
 use crate::record::verdict::Cause;
 
-/// A family of causes, in the order in which the page lists them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Family {
-    Environment,
-    Nondeterministic,
-    NotRunnable,
-    NoCode,
-    Rule,
-    /// Causes of a later version.
-    Other,
+spelling! {
+    /// A family of causes, in the order in which the page lists them. The spelling is that of its addresses and classes.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub(super) enum Family, ALL {
+        Environment "environment",
+        Nondeterministic "nondeterministic",
+        NotRunnable "not-runnable",
+        NoCode "no-code",
+        Rule "rule",
+        /// Causes of a later version.
+        Other "other",
+    }
 }
 
 impl Family {
-    pub(super) const ALL: [Family; 6] = [
-        Family::Environment,
-        Family::Nondeterministic,
-        Family::NotRunnable,
-        Family::NoCode,
-        Family::Rule,
-        Family::Other,
-    ];
-
     /// The family of a cause as the dataset spells it.
     pub(super) fn of(cause: &str) -> Self {
         let Ok(cause) = Cause::try_from(cause.to_owned()) else { return Family::Other };
@@ -49,18 +43,6 @@ impl Family {
             | Cause::ExitsWith => Family::NotRunnable,
             Cause::NoRepositoryCode | Cause::DoesNotReach | Cause::PrintsHelpOnly => Family::NoCode,
             Cause::Rule(_) => Family::Rule,
-        }
-    }
-
-    /// As it stands in addresses and classes of the page.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Family::Environment => "environment",
-            Family::Nondeterministic => "nondeterministic",
-            Family::NotRunnable => "not-runnable",
-            Family::NoCode => "no-code",
-            Family::Rule => "rule",
-            Family::Other => "other",
         }
     }
 
@@ -94,7 +76,7 @@ mod tests {
     #[test]
     fn a_name_is_spelled_as_it_is_encoded() {
         for family in Family::ALL {
-            assert_eq!(serde_json::to_value(family).unwrap(), family.name());
+            assert_eq!(serde_json::to_value(family).unwrap(), family.as_str());
         }
     }
 }

@@ -71,10 +71,7 @@ struct Calls {
 /// Renders the page.
 pub(super) fn page(dataset: &Dataset) -> Result<String> {
     let (instances, targets) = (dataset.recube_instances()?, targets::all(dataset)?);
-    let mut cases: BTreeMap<String, Vec<InstanceCase>> = BTreeMap::new();
-    for (id, case) in dataset.recube_cases()? {
-        cases.entry(id).or_default().push(case);
-    }
+    let cases = dataset.recube_cases()?;
     let (originals, calls) = (originals(dataset, &instances)?, calls(dataset)?);
     let (nothing, none) = (Calls::default(), Vec::new());
     let shown: Vec<Shown> = instances

@@ -201,7 +201,7 @@ fn bar(slug: Option<&str>, counts: &Counts, unsolvable: usize) -> Bar {
     ];
     let kept = states.map(|(state, label, count)| (state, label, count, at(&format!("state={state}"))));
     let dropped = by_family(counts).into_iter().map(|(family, count)| {
-        (family.name(), family.label(), count, at(&format!("family={}", family.name())))
+        (family.as_str(), family.label(), count, at(&format!("family={}", family.as_str())))
     });
     let part = |(class, label, count, href): (&'static str, &'static str, usize, String)| Part {
         class,
@@ -231,7 +231,7 @@ fn by_family(counts: &Counts) -> BTreeMap<Family, usize> {
 fn families(total: &Counts) -> Vec<Legend> {
     let numbers = by_family(total);
     let legend = |family: Family| Legend {
-        class: family.name(),
+        class: family.as_str(),
         label: family.label(),
         count: numbers.get(&family).copied().unwrap_or(0),
     };
@@ -253,7 +253,7 @@ fn causes(repositories: &BTreeMap<RepoSlug, Counts>) -> Vec<CauseRow> {
         CauseRow {
             cause: cause.to_owned(),
             meaning: meaning(cause),
-            family: Family::of(cause).name(),
+            family: Family::of(cause).as_str(),
             total: numbers.iter().map(|one| one.1).sum(),
             width: 0.0,
             most: most.map(|(slug, number)| ((*slug).to_owned(), *number, place(slug))).collect(),

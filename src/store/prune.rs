@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{Cache, DAMAGED, discard};
 use crate::error::Result;
 use crate::interrupt;
+use crate::record::spelling::spelling;
 
 /// Folders of a cache whose entries can be made again one by one. All others are small, and made for this machine.
 const SHELVES: [&str; 7] = ["environments", "git", "index", "overlays", "screens", "sources", "wheels"];
@@ -28,26 +29,17 @@ pub struct Shelf {
     pub bytes: u64,
 }
 
-/// Why an entry can go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reason {
-    /// It was set aside.
-    Damaged,
-    /// A process that ended left it half made.
-    Unfinished,
-    /// Nobody used it for as long as was asked for.
-    Unused,
-}
-
-impl Reason {
-    /// As people read it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::Damaged => "damaged",
-            Reason::Unfinished => "unfinished",
-            Reason::Unused => "unused",
-        }
+spelling! {
+    /// Why an entry can go.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Reason {
+        /// It was set aside.
+        Damaged "damaged",
+        /// A process that ended left it half made.
+        Unfinished "unfinished",
+        /// Nobody used it for as long as was asked for.
+        Unused "unused",
     }
 }
 

@@ -23,13 +23,13 @@ use crate::store::Cache;
 pub(crate) fn verify(
     prepared: &Prepared,
     cache: &Cache,
-    instances: &[(&RecubeInstance, Vec<&InstanceCase>)],
+    instances: &[(&RecubeInstance, &[InstanceCase])],
     attempts: u32,
     step: &(dyn Fn() + Sync),
 ) -> Result<Vec<Verified>> {
     // Nothing that an earlier command left counts.
     let runs = Runs::fresh(2 * prepared.lab.jobs());
-    let of_one = |(instance, cases): &(&RecubeInstance, Vec<&InstanceCase>)| {
+    let of_one = |(instance, cases): &(&RecubeInstance, &[InstanceCase])| {
         let mut one = Verified {
             instance_id: instance.head.instance_id.to_string(),
             group_id: instance.target.clone(),
@@ -63,7 +63,7 @@ pub(crate) fn verify(
 fn run(
     one: &mut Verified,
     (place, ground): (TargetLab<'_>, &Ground),
-    cases: &[&InstanceCase],
+    cases: &[InstanceCase],
     attempts: u32,
     runs: &Runs,
 ) -> Result<()> {
@@ -88,7 +88,7 @@ fn run(
 }
 
 /// What is not as the dataset says.
-fn differences(cases: &[&InstanceCase], original: &Shown, gates: [(&str, Shown); 2]) -> Vec<String> {
+fn differences(cases: &[InstanceCase], original: &Shown, gates: [(&str, Shown); 2]) -> Vec<String> {
     if let Some(broken) = &original.broken {
         return vec![format!("with the original nothing can be run: {broken}")];
     }
@@ -129,7 +129,6 @@ mod tests {
             ..Shown::default()
         };
         let cases = [case("a", None), case("b", None), case("c", Some("imports-kept"))];
-        let cases: Vec<&InstanceCase> = cases.iter().collect();
         let told = |original: &[&str], masked: &[&str], imports: &[&str]| {
             differences(
                 &cases,

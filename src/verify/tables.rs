@@ -15,7 +15,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::dataset::write::InstanceRow;
+use crate::dataset::schema::InstanceRow;
+use crate::dataset::table::Table;
 use crate::dataset::{Dataset, hidden, schema, subsets};
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
@@ -168,13 +169,7 @@ pub(crate) fn compare(dataset: &Dataset) -> Result<Compared> {
 fn of_gistify(dataset: &Dataset) -> Result<Compared> {
     let mut found = Compared::default();
     let manifest = &dataset.manifest;
-    let Some(instances) = read(&mut found, "instances.jsonl", dataset.instances())? else { return Ok(found) };
-    forms(&mut found, dataset, "instances", &instances.iter().collect::<Vec<_>>())?;
-    for (name, summary) in &manifest.subsets {
-        let members = summary.definition.members(&instances);
-        let members: Vec<&Instance> = members.into_iter().map(|at| &instances[at]).collect();
-        forms(&mut found, dataset, &format!("{}/{name}", subsets::FOLDER), &members)?;
-    }
+    let Some(instances) = rows(&mut found, dataset, dataset.instances())? else { return Ok(found) };
     let groups = groups::read(&mut found, dataset)?;
     groups.compare(&mut found, manifest, (&instances, &BTreeSet::new()))?;
     derived::compare(&mut found, (dataset, &groups), &instances)?;
@@ -235,6 +230,22 @@ fn not_looked_at(found: &mut Compared) {
     }
 }
 
+/// The instances that were read, held against each form that they and their subsets have.
+fn rows<R: InstanceRow>(
+    found: &mut Compared,
+    dataset: &Dataset,
+    instances: Result<Vec<R>>,
+) -> Result<Option<Vec<R>>> {
+    let Some(instances) = read(found, "instances.jsonl", instances)? else { return Ok(None) };
+    forms(found, dataset, "instances", &instances.iter().collect::<Vec<_>>())?;
+    for (name, summary) in &dataset.manifest.subsets {
+        let members = summary.definition.members(&instances);
+        let members: Vec<&R> = members.into_iter().map(|at| &instances[at]).collect();
+        forms(found, dataset, &format!("{}/{name}", subsets::FOLDER), &members)?;
+    }
+    Ok(Some(instances))
+}
+
 /// Holds `<name>.parquet` and `<name>.jsonl` against the instances that should be in both.
 fn forms<R: InstanceRow>(
     found: &mut Compared,
@@ -281,11 +292,21 @@ fn forms<R: InstanceRow>(
         for (at, instance) in instances.iter().enumerate().take(table.rows()) {
             let (said, expected) = (table.value(name, at), column.value(instance));
             if said != expected {
-                found.differs(&file, instance.instance_id().as_str(), name, (&said, &expected));
+                found.differs(&file, instance.head().instance_id.as_str(), name, (&said, &expected));
             }
         }
     }
     Ok(())
+}
+
+/// Names each cell of a row of a table that is not as an object has it.
+fn cells_differ(found: &mut Compared, (file, table, at): (&str, &Table, usize), row: &str, expected: &Value) {
+    for (column, expected) in expected.as_object().into_iter().flatten() {
+        let said = table.value(column, at);
+        if said != *expected {
+            found.differs(file, row, column, (&said, expected));
+        }
+    }
 }
 
 /// Whether a dataset says that another gistmill wrote it, whose columns and texts may be others.
@@ -313,7 +334,7 @@ fn lines<R: InstanceRow>(
             line.retain(|column, _| expected.contains_key(column));
             expected.retain(|column, _| line.contains_key(column));
         }
-        found.rows_differ(&file, instance.instance_id().as_str(), &line, &expected);
+        found.rows_differ(&file, instance.head().instance_id.as_str(), &line, &expected);
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ use tokio::runtime::Runtime;
 use crate::backend::retry;
 use crate::error::{Error, Result, says_disk_is_full};
 use crate::record::engine::EngineKind;
+use crate::record::spelling::spelling;
 
 /// The label of everything that gistmill makes in an engine; its value says what it is.
 pub const LABEL: &str = "gistmill";
@@ -358,14 +359,16 @@ impl Drop for Engine {
     }
 }
 
-/// What a container is for: the value of its label. Images have other ones, which containers of them inherit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    Test,
-    Build,
-    Look,
-    Packages,
-    Judge,
+spelling! {
+    /// What a container is for: the value of its label. Images have other ones, which containers of them inherit.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Purpose {
+        Test "test",
+        Build "build",
+        Look "look",
+        Packages "packages",
+        Judge "judge",
+    }
 }
 
 impl Purpose {
@@ -374,16 +377,6 @@ impl Purpose {
         [Purpose::Test, Purpose::Build, Purpose::Look, Purpose::Packages, Purpose::Judge]
             .iter()
             .any(|one| one.as_str() == label)
-    }
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Purpose::Test => "test",
-            Purpose::Build => "build",
-            Purpose::Look => "look",
-            Purpose::Packages => "packages",
-            Purpose::Judge => "judge",
-        }
     }
 }
 

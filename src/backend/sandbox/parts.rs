@@ -6,46 +6,29 @@
 use nix::sched::CloneFlags;
 use serde::{Deserialize, Serialize};
 
-/// A part that can be done without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// A network namespace; in its place a filter of system calls lets no process make a socket but for Unix ones.
-    Network,
-    /// A namespace for System V shared memory, semaphores and message queues.
-    Ipc,
-    /// A namespace for the host's name.
-    HostName,
-    /// An inner user namespace, which keeps what was mounted before from being changed.
-    LockedMounts,
-    /// A filter of system calls that tests have no need of.
-    SystemCalls,
-    /// A namespace for the names of control groups.
-    ControlGroups,
+use crate::record::spelling::spelling;
+
+spelling! {
+    /// A part that can be done without.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Part, ALL {
+        /// A network namespace; in its place a filter of system calls lets no process make a socket but for Unix ones.
+        Network "network",
+        /// A namespace for System V shared memory, semaphores and message queues.
+        Ipc "ipc",
+        /// A namespace for the host's name.
+        HostName "host-name",
+        /// An inner user namespace, which keeps what was mounted before from being changed.
+        LockedMounts "locked-mounts",
+        /// A filter of system calls that tests have no need of.
+        SystemCalls "system-calls",
+        /// A namespace for the names of control groups.
+        ControlGroups "control-groups",
+    }
 }
 
 impl Part {
-    pub const ALL: [Part; 6] = [
-        Part::Network,
-        Part::Ipc,
-        Part::HostName,
-        Part::LockedMounts,
-        Part::SystemCalls,
-        Part::ControlGroups,
-    ];
-
-    /// The one spelling of this part.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Part::Network => "network",
-            Part::Ipc => "ipc",
-            Part::HostName => "host-name",
-            Part::LockedMounts => "locked-mounts",
-            Part::SystemCalls => "system-calls",
-            Part::ControlGroups => "control-groups",
-        }
-    }
-
     /// What is missing without it, in words.
     pub fn missing(self) -> &'static str {
         match self {

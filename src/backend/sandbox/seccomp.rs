@@ -11,27 +11,21 @@ use nix::libc::{
     SECCOMP_RET_ERRNO, sock_filter, sock_fprog,
 };
 
-/// A processor that a filter can be made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Architecture {
-    X86_64,
-    Aarch64,
+use crate::record::spelling::spelling;
+
+spelling! {
+    /// A processor that a filter can be made for, as `uname` and Rust spell it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Architecture, ALL {
+        X86_64 "x86_64",
+        Aarch64 "aarch64",
+    }
 }
 
 impl Architecture {
-    pub const ALL: [Architecture; 2] = [Architecture::X86_64, Architecture::Aarch64];
-
     /// The one of this program.
     fn own() -> Option<Self> {
         Architecture::ALL.into_iter().find(|one| one.as_str() == std::env::consts::ARCH)
-    }
-
-    /// As `uname` and Rust spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Architecture::X86_64 => "x86_64",
-            Architecture::Aarch64 => "aarch64",
-        }
     }
 
     /// `AUDIT_ARCH_…` of the kernel's interface.

@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments, dataset: &Data
         )
         .with_hint("give --to codetaste alone"));
     }
-    let instances = asked.selection.of_codetaste(dataset)?;
+    let instances = asked.selection.of(dataset, Dataset::codetaste_instances)?;
     let hidden = dataset.hidden_pairs(asked.hidden.as_deref())?;
     let runs = dataset.suite_runs()?;
     let mut all = Vec::new();

@@ -13,7 +13,7 @@ use crate::attempt::lab::Lab;
 use crate::cli::restored::Restored;
 use crate::cli::{Arguments, Format};
 use crate::dataset::Dataset;
-use crate::dataset::recube::RecubeInstance;
+use crate::dataset::recube::{InstanceCases, RecubeInstance};
 use crate::error::{Error, Result};
 use crate::family::WORKDIR;
 use crate::family::recube::leaks::Copies;
@@ -71,8 +71,8 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     let (place, runs, done) = handed_in(score, dataset)?;
     let base = base(score, &runs)?;
     warn_of_troubles(&runs);
-    let cases = judging_cases(dataset)?;
-    let (restored, instances, others) = score.restore.open_recube(arguments)?;
+    let cases = dataset.judging_cases()?;
+    let (restored, instances, others) = score.restore.open_rows(arguments, Dataset::recube_instances)?;
     if let Some((_, error)) = others.into_iter().next() {
         return Err(error);
     }
@@ -187,7 +187,7 @@ impl<'a> OnTrial<'a> {
     ///
     /// # Errors
     /// A usage error: its original or its mask is not the one that the dataset says.
-    pub(crate) fn new(lab: &Lab, instance: &'a RecubeInstance, cases: &'a JudgingCases) -> Result<Self> {
+    pub(crate) fn new(lab: &Lab, instance: &'a RecubeInstance, cases: &'a InstanceCases) -> Result<Self> {
         let cases = cases.get(instance.head.instance_id.as_str()).map(Vec::as_slice).unwrap_or_default();
         let ids: BTreeSet<&str> = cases.iter().map(|case| case.group_id.as_str()).collect();
         let groups: Vec<Group> = ids.into_iter().map(group_of).collect();
@@ -226,28 +226,11 @@ impl<'a> OnTrial<'a> {
     }
 }
 
-/// The cases that judge, by instance.
-pub(crate) type JudgingCases = BTreeMap<String, Vec<InstanceCase>>;
-
-/// Reads the cases that judge.
-///
-/// # Errors
-/// A table that cannot be read.
-pub(crate) fn judging_cases(dataset: &Dataset) -> Result<JudgingCases> {
-    let mut cases = JudgingCases::new();
-    for (id, case) in dataset.recube_cases()? {
-        if case.left_out.is_none() {
-            cases.entry(id).or_default().push(case);
-        }
-    }
-    Ok(cases)
-}
-
 /// Judges what was handed in for the instances of one repository.
 fn judge(
     restored: &Restored,
     prepared: &Prepared,
-    (instances, cases): (&[&RecubeInstance], &JudgingCases),
+    (instances, cases): (&[&RecubeInstance], &InstanceCases),
     (runs, score): (&[RunOf], &ScoreArguments),
     judged: &mut AllJudged,
 ) -> Result<()> {

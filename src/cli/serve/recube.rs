@@ -10,7 +10,8 @@ use crate::attempt::pool::Admission;
 use crate::cli::Arguments;
 use crate::cli::restored::Restored;
 use crate::cli::score::policy::PolicyArguments;
-use crate::cli::score::recube::{OnTrial, judging_cases};
+use crate::cli::score::recube::OnTrial;
+use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::family::recube::score::Class;
 use crate::pipeline::prepare::Prepared;
@@ -25,11 +26,11 @@ use crate::serve::{Judgement, Submitted};
 /// # Errors
 /// Usage errors: an original or a mask is not the one that the dataset says; the machine's.
 pub(super) fn run(arguments: &Arguments, asked: &ServeArguments) -> Result<u8> {
-    let (restored, instances, others) = asked.restore.open_recube(arguments)?;
+    let (restored, instances, others) = asked.restore.open_rows(arguments, Dataset::recube_instances)?;
     if let Some((_, error)) = others.into_iter().next() {
         return Err(error);
     }
-    let cases = judging_cases(&restored.dataset)?;
+    let cases = restored.dataset.judging_cases()?;
     // As in `score`: what ran out of time beside more than `jobs` others is run again before that counts.
     let jobs = restored.job.request.jobs;
     let admission = Arc::new(Admission::shared(jobs));

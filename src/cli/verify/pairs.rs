@@ -1,30 +1,19 @@
 //! What `gistmill verify` runs of a dataset of pairs of commits.
 
-use std::collections::BTreeSet;
-
-use super::{VerifyArguments, not_run, prepare, unknown_of};
+use super::{VerifyArguments, prepare, sampled};
 use crate::cli::Arguments;
+use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::record::id::RepoSlug;
 use crate::verify::instances::Verified;
 use crate::verify::{Verification, pairs};
 
 /// Judges golden and empty patches, each a whole run of the suite.
 pub(super) fn run(arguments: &Arguments, asked: &VerifyArguments, found: &mut Verification) -> Result<()> {
-    let (mut restored, mut instances, others) = asked.restore.open_codetaste_parts(arguments)?;
+    let (mut restored, rows, others) = asked.restore.open_rows(arguments, Dataset::codetaste_instances)?;
     // Said with the tables.
     let Some(hidden) = restored.dataset.hidden_pairs_if_there()? else { return Ok(()) };
-    let all = instances.len();
-    if let Some(size) = asked.sample {
-        let seed = restored.job.config.dataset.seed;
-        instances.sort_by_cached_key(|one| one.head.instance_id.sample_order(&one.head.slug, seed));
-        instances.truncate(size as usize);
-    }
-    let slugs: BTreeSet<&RepoSlug> = instances.iter().map(|one| &one.head.slug).collect();
-    restored.job.config.repos.retain(|repo| slugs.contains(&repo.slug));
-    not_run(&mut found.tables.unverified, asked, (instances.len(), all));
-    found.tables.unverified.push("cold runs of the entry commands: whole suites judge here".to_owned());
-    found.repositories.extend(unknown_of(&restored, slugs, &others));
+    let left_out = "cold runs of the entry commands: whole suites judge here";
+    let instances = sampled(asked, (&mut restored, &others), rows, (found, left_out));
     for repo in restored.repositories() {
         let (mut repository, prepared) = prepare(&restored, repo, &mut found.machine)?;
         if let Some(prepared) = prepared {

@@ -27,8 +27,8 @@ pub(super) fn bounds(raw: &RawRecube<'_>, problems: &mut Problems<'_>) -> Bounds
 pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
     let ranges = raw.subsets.iter().flat_map(|subset| &subset.ranges);
     for (_, range) in ranges.filter(|(measure, _)| !measure.is_of(family)) {
-        let known = Measure::ALL.iter().filter(|(measure, _)| measure.is_of(family));
-        let names: Vec<&str> = known.map(|(_, name)| *name).collect();
+        let known = Measure::ALL.into_iter().filter(|measure| measure.is_of(family));
+        let names: Vec<&str> = known.map(Measure::as_str).collect();
         let message = format!("instances of the family {} do not have this measurement", family.as_str());
         problems.add(range.at, message, Some(format!("they have {}", names.join(", "))));
     }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Answer, nearest_names};
+use super::{Answer, Found, nearest_names};
 use crate::dataset::Dataset;
 use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
 use crate::error::Result;
 use crate::family::codetaste::view::files;
 use crate::record::codetaste::{PatternRow, RUN_TESTS, Side, SuiteRun};
-use crate::terminal::one_line;
 use crate::text::count;
 
 /// A pair, with what came of it.
@@ -170,30 +169,38 @@ pub(crate) fn find(dataset: &Dataset, query: &str) -> Result<Answer<FoundPair>> 
     Ok(Answer { found, nearest })
 }
 
-impl FoundPair {
-    /// `published` or `dropped`; `damaged` is a row that says neither.
-    pub(crate) fn state(&self) -> &'static str {
-        match (&self.cause, &self.instance_id) {
-            (Some(_), _) => "dropped",
-            (None, Some(_)) => "published",
-            (None, None) => "damaged",
-        }
+impl Found for FoundPair {
+    fn slug(&self) -> &str {
+        &self.slug
     }
 
-    /// The cause, or else the state.
-    pub(crate) fn verdict(&self) -> &str {
-        self.cause.as_deref().unwrap_or(self.state())
+    fn name(&self) -> &str {
+        &self.golden_commit
     }
 
-    /// Flags of an instance.
-    pub(crate) fn flags(&self) -> &[String] {
+    fn instance_id(&self) -> Option<&str> {
+        self.instance_id.as_deref()
+    }
+
+    fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    fn flags(&self) -> &[String] {
         self.published.as_ref().map(|one| one.flags.as_slice()).unwrap_or_default()
     }
 
-    /// All that is known, for people; a line of it stays a line, whatever the dataset says.
-    pub(crate) fn describe(&self) -> String {
-        let lines: Vec<_> = self.lines().iter().map(|line| one_line(line).into_owned()).collect();
-        lines.join("\n") + "\n"
+    fn tier(&self) -> Option<&str> {
+        self.published.as_ref().map(|one| one.tier)
+    }
+
+    /// Its row says nothing of it.
+    fn remaining_state(&self) -> &'static str {
+        "damaged"
+    }
+
+    fn is_of(&self, slug: &str) -> bool {
+        self.slug == slug || self.repo == slug
     }
 
     fn lines(&self) -> Vec<String> {
@@ -320,7 +327,8 @@ mod tests {
         let dataset = Dataset::open_any(&directory).unwrap();
         let all = all(&dataset).unwrap();
         let verdicts: Vec<_> = all.iter().map(|one| (one.repo.as_str(), one.verdict())).collect();
-        assert_eq!(verdicts, [("made/fallen", "few-patterns"), ("made/up0", "published")]);
+        let expected = [("made/fallen", "few-patterns"), ("made/up0", "published")];
+        assert_eq!(verdicts, expected.map(|(repo, verdict)| (repo, verdict.into())));
         let one = &all[1];
         let id = one.instance_id.clone().unwrap();
         for query in ["made/up0", &one.slug, &id, &one.base_commit, "up0-2ac"] {
@@ -345,7 +353,7 @@ mod tests {
         }
         assert!(all[0].describe().contains("out: few-patterns\n  3 patterns are taken"));
         let neither = FoundPair { instance_id: None, published: None, ..one.clone() };
-        assert_eq!((neither.state(), neither.verdict()), ("damaged", "damaged"));
+        assert_eq!((neither.state(), neither.verdict().as_ref()), ("damaged", "damaged"));
         assert!(neither.describe().contains("damaged: neither an instance nor dropped"));
     }
 

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Answer, nearest_names};
+use super::{Answer, Found, nearest_names};
 use crate::dataset::Dataset;
-use crate::dataset::recube::RecubeInstance;
+use crate::dataset::recube::{InstanceCases, RecubeInstance};
 use crate::error::Result;
-use crate::record::recube::InstanceCase;
-use crate::terminal::one_line;
 use crate::text::count;
 
 /// A candidate of a dataset, with what came of it.
@@ -55,9 +53,9 @@ pub(crate) struct MaskedFile {
 }
 
 impl MaskedFile {
-    fn of(one: &RecubeInstance, cases: &[(String, InstanceCase)]) -> Self {
-        let own = cases.iter().filter(|(id, _)| *id == one.head.instance_id.as_str());
-        let left_out = own.filter_map(|(_, case)| Some((case.case_id.clone(), case.left_out.clone()?)));
+    fn of(one: &RecubeInstance, cases: &InstanceCases) -> Self {
+        let own = cases.get(one.head.instance_id.as_str()).into_iter().flatten();
+        let left_out = own.filter_map(|case| Some((case.case_id.clone(), case.left_out.clone()?)));
         MaskedFile {
             tier: one.tier.as_str(),
             flags: one.flags.clone(),
@@ -137,30 +135,34 @@ pub(crate) fn find(dataset: &Dataset, query: &str) -> Result<Answer<FoundTarget>
     Ok(Answer { found, nearest })
 }
 
-impl FoundTarget {
-    /// `published`, `kept` (and not among the first of its repository) or `dropped`.
-    pub(crate) fn state(&self) -> &'static str {
-        match (&self.cause, &self.instance_id) {
-            (Some(_), _) => "dropped",
-            (None, Some(_)) => "published",
-            (None, None) => "kept",
-        }
+impl Found for FoundTarget {
+    fn slug(&self) -> &str {
+        &self.slug
     }
 
-    /// The cause, or else the state.
-    pub(crate) fn verdict(&self) -> &str {
-        self.cause.as_deref().unwrap_or(self.state())
+    fn name(&self) -> &str {
+        &self.target
     }
 
-    /// Flags of a published one.
-    pub(crate) fn flags(&self) -> &[String] {
+    fn instance_id(&self) -> Option<&str> {
+        self.instance_id.as_deref()
+    }
+
+    fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    fn flags(&self) -> &[String] {
         self.published.as_ref().map(|one| one.flags.as_slice()).unwrap_or_default()
     }
 
-    /// All that is known, for people; a line of it stays a line, whatever the dataset says.
-    pub(crate) fn describe(&self) -> String {
-        let lines: Vec<_> = self.lines().iter().map(|line| one_line(line).into_owned()).collect();
-        lines.join("\n") + "\n"
+    fn tier(&self) -> Option<&str> {
+        self.published.as_ref().map(|one| one.tier)
+    }
+
+    /// It is not among the first of its repository.
+    fn remaining_state(&self) -> &'static str {
+        "kept"
     }
 
     fn lines(&self) -> Vec<String> {
@@ -238,7 +240,8 @@ mod tests {
         let dataset = Dataset::open_any(&folder.path().join("1")).unwrap();
         let all = all(&dataset).unwrap();
         let states: Vec<_> = all.iter().map(|one| (one.target.as_str(), one.verdict())).collect();
-        assert_eq!(states, [("src/made/api.py", "few-functions"), (TARGET, "published")]);
+        let expected = [("src/made/api.py", "few-functions"), (TARGET, "published")];
+        assert_eq!(states, expected.map(|(target, verdict)| (target, verdict.into())));
         let id = all[1].instance_id.clone().unwrap();
         for query in [TARGET, id.as_str(), "core"] {
             let found = find(&dataset, query).unwrap().found;

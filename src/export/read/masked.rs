@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{Wanted, environment, image_named, limit, options};
+use super::{Wanted, environment, image_named, limit, of_tasks, options};
 use crate::dataset::recube::RecubeInstance;
 use crate::dataset::{Dataset, trees};
 use crate::error::{Error, Result};
@@ -13,7 +13,6 @@ use crate::family::Running;
 use crate::family::recube::graph::graph;
 use crate::family::recube::task::MaskedFile;
 use crate::record::id::{RepoSlug, sha256_hex};
-use crate::record::recube::InstanceCase;
 use crate::record::task::Demand;
 use crate::record::trace::check_path;
 
@@ -36,12 +35,7 @@ pub(crate) fn collection(
     let (folder, images) = (dataset.folder()?, dataset.images()?);
     let (demands, contexts, trees) =
         (dataset.demands()?, dataset.recube_contexts()?, trees(dataset, instances, wanted.with_graph)?);
-    let mut cases: BTreeMap<String, Vec<InstanceCase>> = BTreeMap::new();
-    for (id, case) in dataset.recube_cases()? {
-        if case.left_out.is_none() {
-            cases.entry(id).or_default().push(case);
-        }
-    }
+    let cases = dataset.judging_cases()?;
     let mut environments: BTreeMap<RepoSlug, Environment> = BTreeMap::new();
     let (mut tasks, mut images_of_tasks) = (Vec::new(), masked::MaskedImages::new());
     for one in instances {
@@ -92,17 +86,7 @@ pub(crate) fn collection(
         images_of_tasks.extend(image.map(|image| (task.id.clone(), image)));
         tasks.push(task);
     }
-    Ok(Collection {
-        unsaid: Vec::new(),
-        masked: images_of_tasks,
-        name: manifest.name.to_string(),
-        version: manifest.version.to_string(),
-        tasks,
-        environments,
-        tools: None,
-        sources: BTreeMap::new(),
-        settings: wanted.settings.clone(),
-    })
+    Ok(Collection { masked: images_of_tasks, ..of_tasks(dataset, tasks, environments, wanted) })
 }
 
 /// The graph of what an agent sees, as JSON.

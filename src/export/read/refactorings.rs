@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Wanted, environment, image_named, options};
+use super::{Wanted, environment, image_named, of_tasks, options};
 use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
 use crate::dataset::{Dataset, trees};
 use crate::error::{Error, OrWhy, Result};
-use crate::export::masked::MaskedImages;
 use crate::export::{Collection, Environment};
 use crate::family::WORKDIR;
 use crate::family::codetaste::diff::IGNORED_PARTS;
@@ -57,7 +56,6 @@ pub(crate) fn collection(
     instances: &[CodetasteInstance],
     (wanted, told): (&Wanted<'_>, Told),
 ) -> Result<Collection> {
-    let manifest = &dataset.manifest;
     if instances.is_empty() {
         return Err(Error::usage(format!("{} has no instance", dataset.directory.display())));
     }
@@ -95,17 +93,7 @@ pub(crate) fn collection(
                 "name others with --instance, or another --track; `gistmill score` judges all of them",
             ));
     }
-    Ok(Collection {
-        unsaid: Vec::new(),
-        masked: MaskedImages::new(),
-        name: manifest.name.to_string(),
-        version: manifest.version.to_string(),
-        tasks,
-        environments,
-        tools: None,
-        sources: BTreeMap::new(),
-        settings: wanted.settings.clone(),
-    })
+    Ok(of_tasks(dataset, tasks, environments, wanted))
 }
 
 /// A pair with all that is known of it.

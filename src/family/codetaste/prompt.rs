@@ -1,46 +1,32 @@
 //! What agents are asked for a refactoring, in each mode.
 
 use crate::error::{Error, Result};
+use crate::record::spelling::spelling;
 use crate::record::task::Step;
 
-/// Which description an agent gets.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Track {
-    /// Title, summary and reasons, as in an issue
-    #[default]
-    Instructed,
-    /// One sentence
-    Open,
-}
-
-impl Track {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Track::Instructed => "instructed",
-            Track::Open => "open",
-        }
+spelling! {
+    /// Which description an agent gets.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+    pub enum Track {
+        /// Title, summary and reasons, as in an issue
+        #[default]
+        Instructed "instructed",
+        /// One sentence
+        Open "open",
     }
 }
 
-/// How an agent goes about it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Mode {
-    /// In one go
-    #[default]
-    Direct,
-    /// One agent writes a plan, and another carries it out
-    Plan,
-    /// One agent writes five plans, a judge of yours chooses, and another agent carries the one out
-    Multiplan,
-}
-
-impl Mode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Direct => "direct",
-            Mode::Plan => "plan",
-            Mode::Multiplan => "multiplan",
-        }
+spelling! {
+    /// How an agent goes about it.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+    pub enum Mode {
+        /// In one go
+        #[default]
+        Direct "direct",
+        /// One agent writes a plan, and another carries it out
+        Plan "plan",
+        /// One agent writes five plans, a judge of yours chooses, and another agent carries the one out
+        Multiplan "multiplan",
     }
 }
 

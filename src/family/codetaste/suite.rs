@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::record::spelling::spelling;
+
 pub use crate::record::codetaste::{Bounds, Counts};
 
 /// Lines of stdout in which counts are looked for, from its end.
@@ -34,19 +36,12 @@ pub fn counts_of(stdout: &str) -> Option<Counts> {
     })
 }
 
-/// Why counts cannot be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nonsense {
-    Negative,
-    MoreThanTotal,
-}
-
-impl Nonsense {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Nonsense::Negative => "negative",
-            Nonsense::MoreThanTotal => "more-than-total",
-        }
+spelling! {
+    /// Why counts cannot be.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Nonsense {
+        Negative "negative",
+        MoreThanTotal "more-than-total",
     }
 }
 
@@ -63,21 +58,13 @@ impl Counts {
     }
 }
 
-/// Why the suite of a tree is not enough.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotEnough {
-    SuiteCrashes,
-    FewTests,
-    FewPassing,
-}
-
-impl NotEnough {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NotEnough::SuiteCrashes => "suite-crashes",
-            NotEnough::FewTests => "few-tests",
-            NotEnough::FewPassing => "few-passing",
-        }
+spelling! {
+    /// Why the suite of a tree is not enough.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum NotEnough {
+        SuiteCrashes "suite-crashes",
+        FewTests "few-tests",
+        FewPassing "few-passing",
     }
 }
 

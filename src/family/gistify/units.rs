@@ -76,26 +76,12 @@ impl LineKind {
     /// Whether line existence counts such a line.
     pub fn is_counted(self, counts: ControlFlow) -> bool {
         match self {
-            Self::Text => false,
-            Self::Import
-            | Self::Class
-            | Self::Function
-            | Self::AsyncFunction
-            | Self::If
-            | Self::Elif
-            | Self::Else
-            | Self::Statement => true,
-            Self::For
-            | Self::AsyncFor
-            | Self::While
-            | Self::With
-            | Self::AsyncWith
-            | Self::Try
-            | Self::TryStar
-            | Self::Except
-            | Self::Finally
-            | Self::Match
-            | Self::Case => counts == ControlFlow::All,
+            Self::If | Self::Elif | Self::Else => true,
+            other => match other.line_type() {
+                LineType::Comment | LineType::Blank => false,
+                LineType::ControlFlow => counts == ControlFlow::All,
+                LineType::Import | LineType::Definition | LineType::Executable => true,
+            },
         }
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::outcome::Outcome;
 use crate::record::recube::{Kind, Way};
+use crate::record::spelling::spelling;
 
 /// How a submission ended. Each has exactly one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -189,25 +190,15 @@ pub fn per_cost(rate: f64, cost: f64) -> Option<f64> {
     (cost != 0.0).then(|| rate / cost)
 }
 
-/// A part of the instances by how often they are solved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Quarter {
-    Hardest,
-    Hard,
-    Easy,
-    Easiest,
-}
-
-impl Quarter {
-    /// The one spelling of this part.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Quarter::Hardest => "hardest",
-            Quarter::Hard => "hard",
-            Quarter::Easy => "easy",
-            Quarter::Easiest => "easiest",
-        }
+spelling! {
+    /// A part of the instances by how often they are solved.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Quarter {
+        Hardest "hardest",
+        Hard "hard",
+        Easy "easy",
+        Easiest "easiest",
     }
 }
 

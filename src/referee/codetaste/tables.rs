@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::judge::{Class, Judged};
 use crate::dataset::codetaste::CodetasteInstance;
 use crate::dataset::schema::{ColumnOf, borrowed, flag, number, real, text, texts};
-use crate::dataset::write::{table, text as write_text};
-use crate::error::{Error, Result};
+use crate::dataset::write::table;
+use crate::error::Result;
 use crate::family::codetaste::score::{Average, Numbers, Side};
 use crate::record::codetaste::PatternRow;
-use crate::referee::scored::spelled;
+use crate::referee::scored::{counted, spelled, write_scores};
 use crate::store::write_json;
 
 /// A judged patch with what it is of.
@@ -240,13 +240,7 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn new(run: &str, meta: &Value, rows: &[Row<'_>]) -> Self {
         let scored: Vec<ScoreRow> = rows.iter().map(ScoreRow::of).collect();
-        let (mut classes, mut flags) = (BTreeMap::new(), BTreeMap::new());
-        for row in &scored {
-            *classes.entry(row.class.clone()).or_default() += 1;
-            for flag in &row.flags {
-                *flags.entry(flag.clone()).or_default() += 1;
-            }
-        }
+        let (classes, flags) = counted(scored.iter().map(|row| (row.class.clone(), row.flags.as_slice())));
         let by = |key: &dyn Fn(&ScoreRow) -> String| {
             let mut parts: BTreeMap<String, Vec<&ScoreRow>> = BTreeMap::new();
             for row in &scored {
@@ -275,13 +269,7 @@ impl Report {
 /// # Errors
 /// IO errors with the path; rows that cannot be encoded, which is a bug.
 pub(crate) fn write(folder: &Path, report: &Report, rows: &[Row<'_>]) -> Result<()> {
-    fs_err::create_dir_all(folder)?;
-    let all: Vec<ScoreRow> = rows.iter().map(ScoreRow::of).collect();
-    let lines: std::result::Result<Vec<String>, _> = all.iter().map(serde_json::to_string).collect();
-    let lines = lines.map_err(|error| Error::internal("cannot encode a score").with_source(error))?;
-    let lines: String = lines.into_iter().map(|line| line + "\n").collect();
-    write_text(&folder.join("scores.jsonl"), &lines)?;
-    table(folder, "scores", scores(), all)?;
+    write_scores(folder, scores(), rows.iter().map(ScoreRow::of).collect())?;
     let each = rows.iter().flat_map(|row| {
         let measured = row.patterns.iter().filter(|_| row.judged.numbers.is_some());
         measured.map(|pattern| MatchRow {

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::judge::Judged;
 use crate::dataset::recube::RecubeInstance;
 use crate::dataset::schema::{ColumnOf, borrowed, number, real, text, texts};
-use crate::dataset::write::{table, text as write_text};
-use crate::error::{Error, Result};
+use crate::dataset::write::table;
+use crate::error::Result;
 use crate::family::recube::score::{
     Class, Quarter, Rates, Scored, ScoredCase, Summary, coverage, kendall, quartiles, score,
 };
 use crate::record::outcome::Outcome;
 use crate::record::recube::Kind;
-use crate::referee::scored::spelled;
+use crate::referee::scored::{counted, line_of, spelled, write_scores};
 use crate::score::{Ratio, spearman, wilson};
 use crate::store::write_json;
 
@@ -233,13 +233,10 @@ impl Report {
         let rates = score(&scored);
         let solved = rates.all.spr.map(|spr| (spr * f64::from(rates.all.n) / 100.0).round() as u32);
         let interval = solved.and_then(|part| wilson(Ratio { part, whole: rates.all.n }));
-        let (mut classes, mut flags) = (BTreeMap::new(), BTreeMap::new());
-        for row in rows {
-            *classes.entry(spelled(&row.judged.class).unwrap_or_default()).or_default() += 1;
-            for flag in &row.judged.flags {
-                *flags.entry(flag.clone()).or_default() += 1;
-            }
-        }
+        let (classes, flags) = counted(
+            rows.iter()
+                .map(|row| (spelled(&row.judged.class).unwrap_or_default(), row.judged.flags.as_slice())),
+        );
         let by = |key: &dyn Fn(&RecubeInstance) -> String| {
             let mut parts: BTreeMap<String, Vec<Scored>> = BTreeMap::new();
             for (row, scored) in rows.iter().zip(&scored) {
@@ -278,8 +275,7 @@ impl Report {
 /// # Errors
 /// A row that cannot be encoded, which is a bug.
 pub(crate) fn line(row: &Row<'_>) -> Result<String> {
-    serde_json::to_string(&ScoreRow::of(row))
-        .map_err(|error| Error::internal("cannot encode a score").with_source(error))
+    line_of(&ScoreRow::of(row))
 }
 
 /// What a judgement follows from: its cases, as in the table `cases`.
@@ -300,11 +296,7 @@ pub(crate) fn evidence(judged: &Judged) -> Value {
 /// # Errors
 /// IO errors with the path; rows that cannot be encoded, which is a bug.
 pub(crate) fn write(folder: &Path, report: &Report, rows: &[Row<'_>]) -> Result<()> {
-    fs_err::create_dir_all(folder)?;
-    let lines: Vec<String> = rows.iter().map(line).collect::<Result<_>>()?;
-    let lines: String = lines.into_iter().map(|line| line + "\n").collect();
-    write_text(&folder.join("scores.jsonl"), &lines)?;
-    table(folder, "scores", scores(), rows.iter().map(ScoreRow::of))?;
+    write_scores(folder, scores(), rows.iter().map(ScoreRow::of).collect())?;
     let each = rows.iter().flat_map(|row| {
         let instance = row.instance;
         row.judged.cases.iter().map(move |case| CaseRow { instance, case })

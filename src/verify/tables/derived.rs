@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::groups::{Groups, parts, text};
+use super::summary::rate_again;
 use super::{Compared, is_older, read, row_of};
 use crate::beneath::Folder;
 use crate::dataset::assemble::version;
 use crate::dataset::manifest::{EnvironmentSummary, Manifest};
-use crate::dataset::rated::{all_of, rate};
+use crate::dataset::rated::all_of;
 use crate::dataset::{Dataset, trees, witnesses};
 use crate::error::Result;
 use crate::family::gistify::prompt::Template;
@@ -20,7 +21,6 @@ use crate::record::collected::Group;
 use crate::record::entry::{EntryCommand, GroupKey, PYTEST};
 use crate::record::id::{CommitSha, InstanceId, sha256_hex};
 use crate::record::instance::{Head, Instance};
-use crate::record::limits::TierBounds;
 use crate::record::outcome::Outcome;
 use crate::record::strength::Strength;
 use crate::record::witness::MADE;
@@ -37,8 +37,7 @@ pub(super) fn compare(
 ) -> Result<()> {
     let manifest = &dataset.manifest;
     let mut rated = all_of(instances);
-    let bounds = TierBounds { medium: manifest.tiers.medium_from, hard: manifest.tiers.hard_from };
-    rate(&mut rated, &bounds, super::summary::hard_per_axis(manifest));
+    rate_again(&mut rated, manifest);
     let template = Template::built_in()?;
     let is_own = manifest.prompt.as_ref().is_some_and(|prompt| prompt.template == template.text());
     if !is_own {

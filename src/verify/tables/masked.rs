@@ -1,18 +1,15 @@
 //! What a dataset of masked files says in several places, held against each other, and against the trees it has.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::derived::head_of;
 use super::groups::{self, Groups, Key};
-use super::summary::{differing, hard_per_axis, lines, value};
-use super::{Compared, forms, is_older, read, row_of};
-use crate::dataset::manifest::{FILE, SubsetSummary};
-use crate::dataset::rated::rate;
-use crate::dataset::recube::{RecubeInstance, card_of, reproducible};
-use crate::dataset::{Dataset, card, counts, describe, subsets, trees};
+use super::summary::{card_text, compare_subsets, differing, lines, rate_again, reproducible, value};
+use super::{Compared, cells_differ, is_older, read, row_of, rows};
+use crate::dataset::recube::{self, InstanceCases, RecubeInstance, card_of};
+use crate::dataset::{Dataset, card, counts, trees};
 use crate::error::Result;
 use crate::family::WORKDIR;
 use crate::family::recube::docstring::DocstringKind;
@@ -24,7 +21,6 @@ use crate::family::tokens;
 use crate::interrupt;
 use crate::record::entry::pytest_line;
 use crate::record::id::{InstanceId, sha256_hex};
-use crate::record::limits::TierBounds;
 use crate::record::outcome::Outcome;
 use crate::record::recube::{InstanceCase, Kind, Way};
 use crate::record::trace::{is_test_path, test_roots};
@@ -33,37 +29,22 @@ const INSTANCES: &str = "instances";
 const JUDGING: &str = "instance_cases.parquet";
 const TRACES: &str = "traces.parquet";
 const TARGETS: &str = "targets.parquet";
-/// Largest card that is read, in bytes.
-const LARGEST_CARD: u64 = 64 << 20;
 
 /// What the tables say of one dataset.
 struct Tables<'a> {
     dataset: &'a Dataset,
     instances: &'a [RecubeInstance],
-    /// By instance ID.
-    cases: BTreeMap<&'a str, Vec<&'a InstanceCase>>,
+    cases: &'a InstanceCases,
     groups: &'a Groups,
 }
 
 /// Holds all of a dataset against itself.
 pub(super) fn compare(dataset: &Dataset) -> Result<Compared> {
     let mut found = Compared::default();
-    let Some(instances) = read(&mut found, "instances.jsonl", dataset.recube_instances())? else {
-        return Ok(found);
-    };
-    forms(&mut found, dataset, INSTANCES, &instances.iter().collect::<Vec<_>>())?;
-    for (name, summary) in &dataset.manifest.subsets {
-        let members = summary.definition.members(&instances);
-        let members: Vec<_> = members.into_iter().map(|at| &instances[at]).collect();
-        forms(&mut found, dataset, &format!("{}/{name}", subsets::FOLDER), &members)?;
-    }
+    let Some(instances) = rows(&mut found, dataset, dataset.recube_instances())? else { return Ok(found) };
     let cases = read(&mut found, JUDGING, dataset.recube_cases())?.unwrap_or_default();
     let groups = groups::read(&mut found, dataset)?;
-    let mut by_instance: BTreeMap<&str, Vec<&InstanceCase>> = BTreeMap::new();
-    for (id, case) in &cases {
-        by_instance.entry(id).or_default().push(case);
-    }
-    let tables = Tables { dataset, instances: &instances, cases: by_instance, groups: &groups };
+    let tables = Tables { dataset, instances: &instances, cases: &cases, groups: &groups };
     let judging = tables.judging(&mut found);
     groups.compare(&mut found, &dataset.manifest, (&[], &judging))?;
     let contexts = read(&mut found, "contexts.parquet", dataset.recube_contexts())?;
@@ -96,7 +77,7 @@ fn not_looked_at(found: &mut Compared) {
 }
 
 impl Tables<'_> {
-    fn cases_of(&self, one: &RecubeInstance) -> &[&InstanceCase] {
+    fn cases_of(&self, one: &RecubeInstance) -> &[InstanceCase] {
         self.cases.get(one.head.instance_id.as_str()).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -108,8 +89,8 @@ impl Tables<'_> {
             .map(|one| (one.head.instance_id.as_str(), one.head.slug.as_str()))
             .collect();
         let mut judging = BTreeSet::new();
-        for (id, cases) in &self.cases {
-            let Some(slug) = slugs.get(id) else {
+        for (id, cases) in self.cases {
+            let Some(slug) = slugs.get(id.as_str()) else {
                 found.wrong(JUDGING, id, "the dataset has no such instance");
                 continue;
             };
@@ -141,8 +122,7 @@ impl Tables<'_> {
     fn derived(&self, found: &mut Compared, contexts: &BTreeMap<String, String>) -> Result<()> {
         let manifest = &self.dataset.manifest;
         let mut rated = self.instances.to_vec();
-        let bounds = TierBounds { medium: manifest.tiers.medium_from, hard: manifest.tiers.hard_from };
-        rate(&mut rated, &bounds, hard_per_axis(manifest));
+        rate_again(&mut rated, manifest);
         let mut trees: BTreeMap<&str, Option<BTreeMap<String, String>>> = BTreeMap::new();
         for (said, mut expected) in self.instances.iter().zip(rated) {
             interrupt::check()?;
@@ -180,7 +160,7 @@ impl Tables<'_> {
 
     fn follow_from_cases(&self, one: &mut RecubeInstance) {
         let cases = self.cases_of(one);
-        let judging: Vec<&&InstanceCase> = cases.iter().filter(|case| case.left_out.is_none()).collect();
+        let judging: Vec<&InstanceCase> = cases.iter().filter(|case| case.left_out.is_none()).collect();
         let count = |counts: &dyn Fn(&InstanceCase) -> bool| {
             judging.iter().filter(|case| counts(case)).count() as u64
         };
@@ -335,12 +315,7 @@ impl Tables<'_> {
                     expected[column] = row.get(column).cloned().unwrap_or_default();
                 }
             }
-            for (column, expected) in expected.as_object().into_iter().flatten() {
-                let said = table.value(column, at);
-                if said != *expected {
-                    found.differs(TARGETS, files[at], column, (&said, expected));
-                }
-            }
+            cells_differ(found, (TARGETS, &table, at), files[at], &expected);
         }
         for ((_, file), _) in missing {
             found.wrong(TARGETS, file, "is an instance, and not in this table");
@@ -368,29 +343,11 @@ impl Tables<'_> {
         for (table, expected) in [(INSTANCES, self.instances.len()), ("instance_cases", judging)] {
             differing(found, &format!("counts.rows.{table}"), &value(&rows(table))?, &value(&expected)?);
         }
-        for (name, summary) in &manifest.subsets {
-            let expected = SubsetSummary::new(&summary.definition, self.instances);
-            differing(found, &format!("subsets.{name}"), &value(summary)?, &value(&expected)?);
-        }
+        compare_subsets(found, manifest, self.instances)?;
         let worst = self.instances.iter().map(|one| one.flake_bound).max_by(f64::total_cmp);
         differing(found, "flake_bound.worst", &value(&manifest.flake_bound.worst)?, &value(&worst)?);
-        if !is_older(self.dataset) {
-            let of_subsets = manifest.subsets.keys().flat_map(|name| {
-                ["parquet", "jsonl"].map(|ending| format!("{}/{name}.{ending}", subsets::FOLDER))
-            });
-            let of_trees =
-                manifest.trees.keys().flat_map(|slug| [trees::place(slug), trees::list_place(slug)]);
-            let contexts = manifest.counts.rows.contains_key("contexts");
-            let contexts = contexts.then(|| "contexts.parquet".to_owned());
-            let tables =
-                describe::REPRODUCIBLE.map(str::to_owned).into_iter().chain(reproducible()).chain(contexts);
-            let expected: BTreeSet<String> = tables.chain(of_subsets).chain(of_trees).collect();
-            let said: BTreeSet<String> = manifest.reproducible.iter().cloned().collect();
-            if said != expected {
-                found.differs(FILE, "", "reproducible", (&value(&said)?, &value(&expected)?));
-            }
-        }
-        Ok(())
+        let contexts = manifest.counts.rows.contains_key("contexts").then(|| "contexts.parquet".to_owned());
+        reproducible(found, self.dataset, recube::reproducible().chain(contexts))
     }
 
     fn card(&self, found: &mut Compared) -> Result<()> {
@@ -398,10 +355,9 @@ impl Tables<'_> {
             found.is_not_verified(format!("{}: its text", card::FILE));
             return Ok(());
         }
-        let bytes = self.dataset.folder()?.read(Path::new(card::FILE), LARGEST_CARD);
-        let Some(bytes) = read(found, card::FILE, bytes)? else { return Ok(()) };
+        let Some(said) = card_text(found, self.dataset)? else { return Ok(()) };
         let expected = card_of(&self.dataset.manifest, self.instances.len());
-        lines(found, "text", &String::from_utf8_lossy(&bytes), &expected);
+        lines(found, "text", &said, &expected);
         Ok(())
     }
 }

@@ -6,12 +6,10 @@ use serde_json::{Value, json};
 
 use super::derived::head_of;
 use super::groups;
-use super::summary::{differing, hard_per_axis, value};
-use super::{Compared, forms, read, row_of};
+use super::summary::{compare_subsets, differing, rate_again, value};
+use super::{Compared, cells_differ, read, row_of, rows};
+use crate::dataset::Dataset;
 use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
-use crate::dataset::manifest::SubsetSummary;
-use crate::dataset::rated::rate;
-use crate::dataset::{Dataset, subsets};
 use crate::error::Result;
 use crate::family::codetaste::diff::changed;
 use crate::family::codetaste::submission::authors_id;
@@ -19,7 +17,6 @@ use crate::family::codetaste::suite::Bounds;
 use crate::family::codetaste::view;
 use crate::record::codetaste::{PairCause, PairTree, Side, SuiteRun, suite_of};
 use crate::record::id::{InstanceId, RepoSlug, sha256_hex};
-use crate::record::limits::TierBounds;
 
 const INSTANCES: &str = "instances.jsonl";
 const PAIRS: &str = "pairs.parquet";
@@ -33,15 +30,7 @@ type AllHidden = BTreeMap<String, HiddenPair>;
 /// Holds all of a dataset against itself.
 pub(super) fn compare(dataset: &Dataset) -> Result<Compared> {
     let mut found = Compared::default();
-    let Some(instances) = read(&mut found, INSTANCES, dataset.codetaste_instances())? else {
-        return Ok(found);
-    };
-    forms(&mut found, dataset, "instances", &instances.iter().collect::<Vec<_>>())?;
-    for (name, summary) in &dataset.manifest.subsets {
-        let members = summary.definition.members(&instances);
-        let members: Vec<_> = members.into_iter().map(|at| &instances[at]).collect();
-        forms(&mut found, dataset, &format!("{}/{name}", subsets::FOLDER), &members)?;
-    }
+    let Some(instances) = rows(&mut found, dataset, dataset.codetaste_instances())? else { return Ok(found) };
     let groups = groups::read(&mut found, dataset)?;
     groups.compare(&mut found, &dataset.manifest, (&[], &BTreeSet::new()))?;
     let runs = read(&mut found, RUNS, dataset.suite_runs())?;
@@ -113,8 +102,7 @@ fn derived(
             }
         }
     }
-    let bounds = TierBounds { medium: manifest.tiers.medium_from, hard: manifest.tiers.hard_from };
-    rate(&mut expected, &bounds, hard_per_axis(manifest));
+    rate_again(&mut expected, manifest);
     for (said, expected) in instances.iter().zip(&expected) {
         let id = said.head.instance_id.as_str();
         found.rows_differ(INSTANCES, id, &row_of(said)?, &row_of(expected)?);
@@ -182,12 +170,7 @@ fn pairs(found: &mut Compared, dataset: &Dataset, instances: &[CodetasteInstance
                     "slug": one.head.slug, "repo": one.head.repo, "base_commit": one.head.commit,
                     "golden_commit": one.golden_commit, "cause": Value::Null, "evidence": Value::Null,
                 });
-                for (column, expected) in expected.as_object().into_iter().flatten() {
-                    let said = table.value(column, at);
-                    if said != *expected {
-                        found.differs(PAIRS, ids[at], column, (&said, expected));
-                    }
-                }
+                cells_differ(found, (PAIRS, &table, at), ids[at], &expected);
             }
             (None, None) => found.wrong(PAIRS, ids[at], "has no cause, and is not an instance"),
             (None, Some(cause)) if !PairCause::ALL.iter().any(|one| one.as_str() == cause) => {
@@ -220,10 +203,7 @@ fn summary(
         let said = manifest.counts.rows.get(*table).copied();
         differing(found, &format!("counts.rows.{table}"), &value(&said)?, &value(expected)?);
     }
-    for (name, summary) in &manifest.subsets {
-        let expected = SubsetSummary::new(&summary.definition, instances);
-        differing(found, &format!("subsets.{name}"), &value(summary)?, &value(&expected)?);
-    }
+    compare_subsets(found, manifest, instances)?;
     let mut published: BTreeMap<&str, u64> = BTreeMap::new();
     for one in instances {
         *published.entry(one.head.slug.as_str()).or_default() += 1;

@@ -10,14 +10,14 @@ use super::{Compared, is_older, read};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::SubsetSummary;
 use crate::dataset::manifest::{FILE, Manifest};
-use crate::dataset::rated::all_of;
+use crate::dataset::rated::{Rate, all_of, rate};
 use crate::dataset::{Dataset, card, counts, describe, subsets, trees};
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 use crate::record::instance::Instance;
 use crate::record::limits::TierBounds;
 use crate::record::prompt::PromptSettings;
-use crate::subset::{FORMER_TOP, Subset, TOP};
+use crate::subset::{FORMER_TOP, Member, Subset, TOP};
 
 /// Largest card that is read, in bytes.
 const LARGEST_CARD: u64 = 64 << 20;
@@ -55,8 +55,14 @@ pub(super) fn differing(found: &mut Compared, key: &str, said: &Value, expected:
     }
 }
 
+/// Sets tiers and hard axes as the manifest says that they are set.
+pub(super) fn rate_again(rows: &mut [impl Rate], manifest: &Manifest) {
+    let bounds = TierBounds { medium: manifest.tiers.medium_from, hard: manifest.tiers.hard_from };
+    rate(rows, &bounds, hard_per_axis(manifest));
+}
+
 /// How many instances each axis of the top subset is asked for.
-pub(super) fn hard_per_axis(manifest: &Manifest) -> u32 {
+fn hard_per_axis(manifest: &Manifest) -> u32 {
     let asked = manifest.config["dataset"]["hard_per_axis"].as_u64();
     asked.and_then(|asked| u32::try_from(asked).ok()).unwrap_or(manifest.hard_subset.per_axis)
 }
@@ -83,15 +89,47 @@ fn counted(found: &mut Compared, manifest: &Manifest, groups: &Groups, instances
     if !manifest.counts.rows.is_empty() {
         differing(found, "counts.rows", &value(&manifest.counts.rows)?, &rows);
     }
+    compare_subsets(found, manifest, instances)?;
     for (name, summary) in &manifest.subsets {
-        let expected = SubsetSummary::new(&summary.definition, instances);
-        differing(found, &format!("subsets.{name}"), &value(summary)?, &value(&expected)?);
         let is_top = name.as_str() == TOP || name.as_str() == FORMER_TOP;
         let top = Subset { name: name.clone(), ..Subset::top() };
         if is_top && summary.definition != top {
             let key = format!("subsets.{name}.definition");
             differing(found, &key, &value(&summary.definition)?, &value(&top)?);
         }
+    }
+    Ok(())
+}
+
+/// Holds what the manifest says of each subset against its members.
+pub(super) fn compare_subsets(
+    found: &mut Compared,
+    manifest: &Manifest,
+    instances: &[impl Member],
+) -> Result<()> {
+    for (name, summary) in &manifest.subsets {
+        let expected = SubsetSummary::new(&summary.definition, instances);
+        differing(found, &format!("subsets.{name}"), &value(summary)?, &value(&expected)?);
+    }
+    Ok(())
+}
+
+/// Holds the files that the manifest says are made again to the byte against those that are, some of them of a family alone.
+pub(super) fn reproducible(
+    found: &mut Compared,
+    dataset: &Dataset,
+    of_family: impl IntoIterator<Item = String>,
+) -> Result<()> {
+    let manifest = &dataset.manifest;
+    let names = manifest.subsets.keys();
+    let of_subsets = names
+        .flat_map(|name| ["parquet", "jsonl"].map(|ending| format!("{}/{name}.{ending}", subsets::FOLDER)));
+    let of_trees = manifest.trees.keys().flat_map(|slug| [trees::place(slug), trees::list_place(slug)]);
+    let tables = describe::REPRODUCIBLE.map(str::to_owned).into_iter().chain(of_family);
+    let expected: BTreeSet<String> = tables.chain(of_subsets).chain(of_trees).collect();
+    let said: BTreeSet<String> = manifest.reproducible.iter().cloned().collect();
+    if !is_older(dataset) && said != expected {
+        found.differs(FILE, "", "reproducible", (&value(&said)?, &value(&expected)?));
     }
     Ok(())
 }
@@ -134,16 +172,7 @@ fn settings(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> 
 /// Files that are named, and locks.
 fn places(found: &mut Compared, dataset: &Dataset) -> Result<()> {
     let manifest = &dataset.manifest;
-    let names = manifest.subsets.keys();
-    let of_subsets = names
-        .flat_map(|name| ["parquet", "jsonl"].map(|ending| format!("{}/{name}.{ending}", subsets::FOLDER)));
-    let of_trees = manifest.trees.keys().flat_map(|slug| [trees::place(slug), trees::list_place(slug)]);
-    let tables = describe::REPRODUCIBLE.map(str::to_owned).into_iter();
-    let expected: BTreeSet<String> = tables.chain(of_subsets).chain(of_trees).collect();
-    let said: BTreeSet<String> = manifest.reproducible.iter().cloned().collect();
-    if !is_older(dataset) && said != expected {
-        found.differs(FILE, "", "reproducible", (&value(&said)?, &value(&expected)?));
-    }
+    reproducible(found, dataset, [])?;
     for slug in manifest.environments.keys() {
         let place = format!("environments/{}/requirements.lock", slug.file_name());
         let Some(lock) = read(found, &place, dataset.lock(slug))? else { continue };
@@ -163,14 +192,8 @@ fn places(found: &mut Compared, dataset: &Dataset) -> Result<()> {
 
 /// The front matter is what loaders read, and is the same in every version.
 fn card(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> Result<()> {
-    let folder = dataset.folder()?;
-    let Some(bytes) = read(found, card::FILE, folder.read(Path::new(card::FILE), LARGEST_CARD))? else {
-        return Ok(());
-    };
-    let (said, expected) = (
-        String::from_utf8_lossy(&bytes),
-        card::render(&dataset.manifest, &all_of(instances), instances.first())?,
-    );
+    let Some(said) = card_text(found, dataset)? else { return Ok(()) };
+    let expected = card::render(&dataset.manifest, &all_of(instances), instances.first())?;
     let (front, body) = parts(&expected);
     let (said_front, said_body) = parts(&said);
     lines(found, "front matter", said_front, front);
@@ -180,6 +203,12 @@ fn card(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> Resu
         lines(found, "text", said_body, body);
     }
     Ok(())
+}
+
+/// The text of the card; none where it cannot be read, which is found.
+pub(super) fn card_text(found: &mut Compared, dataset: &Dataset) -> Result<Option<String>> {
+    let bytes = read(found, card::FILE, dataset.folder()?.read(Path::new(card::FILE), LARGEST_CARD))?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 fn parts(card: &str) -> (&str, &str) {

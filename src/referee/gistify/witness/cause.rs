@@ -20,7 +20,7 @@ pub(crate) enum Cause {
     ChildImportsRepository,
     /// It asks for a module of the repository by name.
     ImportsRepository,
-    /// It loads compiled code of the tree.
+    /// It needs compiled code of the tree.
     NativeCode,
     /// It needs two classes of one name.
     TwinClasses,
@@ -61,7 +61,7 @@ impl Cause {
             Cause::ImportsRepository => {
                 "it asks for a module by name, such as `mock.patch(\"package.module.f\")` in the test"
             }
-            Cause::NativeCode => "it loads compiled code of the tree",
+            Cause::NativeCode => "it needs compiled code of the tree",
             Cause::TwinClasses => "it needs two classes of one name",
             Cause::NoneAgrees => {
                 "no text that was tried shows what the original shows; the evidence is the failure"
@@ -123,10 +123,9 @@ pub(crate) fn of_search(execution: &Execution, generated: &Generated) -> NotMade
         let failure = NotMade::new(cause, &failure).evidence;
         NotMade { cause, evidence: format!("{what}\n{failure}") }
     };
-    let native: Vec<&str> =
-        execution.modules.values().map(String::as_str).filter(|file| is_native(file)).collect();
-    if !native.is_empty() {
-        return with(Cause::NativeCode, &format!("loads {}", native.join(", ")));
+    let words: Vec<&str> = failure.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    if let Some(name) = generated.compiled.iter().find(|name| words.contains(&name.as_str())) {
+        return with(Cause::NativeCode, &format!("needs {name}, which is compiled"));
     }
     // What a child asks for is not seen here.
     if let Some(asked) = failure.strip_prefix(ASKS_FOR).and_then(|rest| rest.lines().next()) {
@@ -146,10 +145,6 @@ pub(crate) fn of_search(execution: &Execution, generated: &Generated) -> NotMade
         return with(Cause::TwinClasses, &format!("two classes: {}", twins.join(", ")));
     }
     NotMade::new(Cause::NoneAgrees, &failure)
-}
-
-fn is_native(file: &str) -> bool {
-    [".so", ".pyd"].iter().any(|ending| file.ends_with(ending))
 }
 
 /// The module that a failure says is not there.
@@ -194,9 +189,31 @@ mod tests {
         assert_eq!(of(&spawns, missing), Cause::ChildImportsRepository);
         assert_eq!(of(&spawns, "KeyError"), Cause::NoneAgrees);
         assert_eq!(of(&plain, missing), Cause::NoneAgrees);
-        let native =
-            Execution { modules: [("a".into(), "a.cpython-312.so".into())].into(), ..Execution::default() };
-        assert_eq!(of(&native, "AttributeError"), Cause::NativeCode);
+    }
+
+    #[test]
+    fn compiled_code_is_the_cause_where_the_failure_names_what_comes_from_it() {
+        let failing = |failure: &str| {
+            let failures = vec![("least".to_owned(), failure.to_owned())];
+            let compiled = vec!["Hinge".to_owned(), "_tree".to_owned()];
+            of_search(&Execution::default(), &Generated { failures, compiled, ..Generated::default() })
+        };
+        for failure in [
+            "E   NameError: name 'Hinge' is not defined",
+            "AttributeError: module 'concise' has no attribute '_tree'",
+            "No module named 'learn.tree._tree'",
+        ] {
+            let why = failing(failure);
+            assert_eq!(why.cause, Cause::NativeCode, "{failure}");
+            assert!(
+                why.evidence.ends_with(failure) && why.evidence.starts_with("needs "),
+                "{}",
+                why.evidence
+            );
+        }
+        for other in ["TypeError: 'NoneType' object is not iterable", "name 'HingeLoss' is not defined"] {
+            assert_eq!(failing(other).cause, Cause::NoneAgrees, "{other}");
+        }
     }
 
     #[test]
