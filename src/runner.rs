@@ -100,8 +100,14 @@ impl Runner {
                 runner.pytest = pytest;
                 Ok(runner)
             }
-            Answer::Refused { reason } => Err(Error::repository(format!("pytest cannot run: {reason}"))
-                .with_hint("add pytest to the repository's `requirements` in the config")),
+            Answer::Refused { reason } => {
+                let hint = if reason.contains("Traceback") && !reason.contains("No module named 'pytest'") {
+                    "see whether the repository, or a pin of it, replaces what pytest imports"
+                } else {
+                    "add pytest to the repository's `requirements` in the config"
+                };
+                Err(Error::repository(format!("pytest cannot run: {reason}")).with_hint(hint))
+            }
             other => Err(runner.unexpected(&other)),
         }
     }

@@ -131,6 +131,10 @@ pub(crate) trait Member {
     fn is_top(&self) -> bool;
     /// A measurement; none where it is not known, or is another family's. List columns count their members.
     fn measured(&self, measure: Measure) -> Option<f64>;
+    /// Every measurement that is known.
+    fn measurements(&self) -> BTreeMap<Measure, f64> {
+        Measure::ALL.into_iter().filter_map(|one| Some((one, self.measured(one)?))).collect()
+    }
 }
 
 /// Least and greatest value, both included.

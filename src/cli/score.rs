@@ -19,7 +19,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::record::family::Unit;
 use crate::record::instance::Instance;
-use crate::referee::gistify::ground::{Code, Ground};
+use crate::referee::gistify::ground::{Code, Ground, needed_by_pytest};
 use crate::referee::gistify::judged::Judged;
 use crate::referee::gistify::self_check::{Checked, SelfCheck, UNSOLVABLE};
 use crate::referee::gistify::tables::Run;
@@ -194,13 +194,14 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
     for repo in restored.repositories() {
         let prepared = restored.prepare(repo, None)?;
         let code = Code::of(&prepared.lab)?;
-        let check = SelfCheck {
-            lab: &prepared.lab,
-            cache: &restored.job.cache,
-            code: &code,
-            file: restored.family().submission(),
-        };
         let originals = restored.originals(&repo.slug)?;
+        let file = restored.family().submission();
+        let needed = if originals.iter().any(|original| original.entry.is_none()) {
+            needed_by_pytest(&prepared.lab, &restored.job.cache, file)?
+        } else {
+            None
+        };
+        let check = SelfCheck { lab: &prepared.lab, needed_by_pytest: needed.as_deref(), code: &code, file };
         let stage = restored.job.progress.stage(&format!("{} self-check", repo.slug), originals.len() as u64);
         let found = check.check(&originals, &mut || stage.step())?;
         checked.extend(originals.iter().map(|original| original.id.as_str()).zip(found));

@@ -29,7 +29,6 @@ pub struct Rated {
 
 impl From<&Instance> for Rated {
     fn from(instance: &Instance) -> Self {
-        let measured = |measure| Some((measure, instance.measured(measure)?));
         Rated {
             instance_id: instance.instance_id.clone(),
             slug: instance.slug.clone(),
@@ -43,7 +42,7 @@ impl From<&Instance> for Rated {
                 trace_length: instance.trace_length,
                 unique_files: u64::from(instance.unique_files),
             },
-            measures: Measure::ALL.into_iter().filter_map(measured).collect(),
+            measures: instance.measurements(),
         }
     }
 }

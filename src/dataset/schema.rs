@@ -4,6 +4,7 @@
 //! lists of their type also where every list is empty.
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 
 use polars::prelude::*;
 use serde_json::{Map, Value, json};
@@ -70,6 +71,12 @@ impl<R: InstanceRow> Member for R {
 
     fn measured(&self, measure: Measure) -> Option<f64> {
         R::columns().iter().find(|column| column.name == measure.as_str())?.amount(self)
+    }
+
+    fn measurements(&self) -> BTreeMap<Measure, f64> {
+        let columns = R::columns();
+        let of = |measure: Measure| columns.iter().find(|column| column.name == measure.as_str());
+        Measure::ALL.into_iter().filter_map(|one| Some((one, of(one)?.amount(self)?))).collect()
     }
 }
 

@@ -384,7 +384,10 @@ impl<'a> Repository<'a> {
         let folder = &prepared.journals;
         let screening = Screening::open(subject, policy, folder)?;
         let traces = Traces::open(&folder.join("traces"))?;
-        let on_trial = SelfChecks::open(&folder.join("self-checks"), screen.compare)?;
+        let of_commands = prepared.collected.groups.iter().filter(|group| group.entry.is_some());
+        let id = |group: &Group| InstanceId::derive(&repo.slug, &prepared.pinned.commit, &group.group_id);
+        let on_trial =
+            SelfChecks::open(&folder.join("self-checks"), screen.compare, of_commands.map(id).collect())?;
         let variants = Variants::open(&folder.join("variants"), pipeline.config.dataset.seed)?;
         self.check_scopes(prepared)?;
         let written_for = self.written_for(prepared)?;

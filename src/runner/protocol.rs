@@ -245,7 +245,7 @@ pub struct Generated {
     /// Names under which it needs two classes of the original.
     #[serde(default)]
     pub twins: Vec<String>,
-    /// Names under which it needs compiled code of the tree.
+    /// Names under which modules of the tree have compiled code of it.
     #[serde(default)]
     pub compiled: Vec<String>,
 }

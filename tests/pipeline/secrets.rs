@@ -204,7 +204,7 @@ fn assert_left_no_secret(bench: &Bench, ended: &Ended, forms: &[Vec<u8>]) {
 }
 
 const DATASET: &str =
-    "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[mutation]\nmutants = 0\n";
+    "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[mutation]\nmutants = 2\n";
 
 #[test]
 fn no_secret_is_left_by_a_build_that_needs_them() {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::attempt::lab::Lab;
 use crate::attempt::overlay::History;
+use crate::backend::retry;
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Fault, Result};
 use crate::family::gistify::Corpus;
@@ -153,12 +154,20 @@ impl Ground {
 pub(crate) fn needed_by_pytest(lab: &Lab, cache: &Cache, submission: &str) -> Result<Option<String>> {
     let entries = Folder::open(&lab.built.tree)?.walk()?;
     let mask = mask(&entries, &files_of(&entries), Files::Data, submission)?;
-    let masked = lab.with(cache, &mask, History::Hidden)?;
-    match Runner::start(&*masked.backend, &masked.setting) {
+    refused(lab, &lab.with(cache, &mask, History::Hidden)?.setting)
+}
+
+/// Why pytest cannot run in a setting, each time that it is tried. None where it runs.
+///
+/// # Errors
+/// The harness's when it stays broken, and an interruption.
+pub(super) fn refused(lab: &Lab, setting: &Setting) -> Result<Option<String>> {
+    let start = || match Runner::start(&*lab.backend, setting) {
         Ok(_) => Ok(None),
         Err(error) if error.fault() == Fault::Repository => Ok(Some(error.to_string())),
         Err(error) => Err(error),
-    }
+    };
+    retry::until(start, Option::is_none, retry::nothing)
 }
 
 /// Modules of other projects that packages of the repository import; its tests, documents and scripts do not count.

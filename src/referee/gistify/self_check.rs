@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agreement::{messages, normalized_again, sabotage_of};
 use super::given::{from_root, is_code, is_place};
-use super::ground::{self, Code};
+use super::ground::{Code, needed_by_pytest};
 use super::original::{LARGEST_TEST, Original};
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Terms;
@@ -123,17 +123,19 @@ pub(crate) struct SelfChecks {
     compare: Compare,
     /// Whether installed libraries import the repository in a way that no test can do without.
     is_set_up: bool,
+    /// Whether pytest was tried without the code of the repository, and why it cannot run so.
+    is_pytest_tried: bool,
+    needed_by_pytest: Option<String>,
+    /// Those that are commands, which run without pytest.
+    commands: BTreeSet<InstanceId>,
 }
 
 /// What so many originals did without exception is of the set-up of the tests, and no property of one of them.
 const ENOUGH: usize = 50;
 
-/// Whether pytest needs the repository, or all of many originals have an import of it by an installed library in common: a
-/// plugin of pytest that loads the project's settings, say. No other one can be solved either.
-fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked> + Clone) -> bool {
-    if known.clone().any(|one| one.needed_by_pytest.is_some()) {
-        return true;
-    }
+/// Whether all of many originals have an import of the repository by an installed library in common: a plugin of pytest
+/// that loads the project's settings, say. No other one can be solved either.
+fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
     if known.len() < ENOUGH {
         return false;
     }
@@ -149,10 +151,12 @@ impl SelfChecks {
     ///
     /// # Errors
     /// IO errors.
-    pub(crate) fn open(path: &Path, compare: Compare) -> Result<Self> {
-        let known = Memo::open(path)?;
+    pub(crate) fn open(path: &Path, compare: Compare, commands: BTreeSet<InstanceId>) -> Result<Self> {
+        let known: Memo<Checked> = Memo::open(path)?;
         let is_set_up = is_of_set_up(known.values());
-        Ok(SelfChecks { known, compare, is_set_up })
+        let needed_by_pytest = known.values().find_map(|one| one.needed_by_pytest.clone());
+        let is_pytest_tried = needed_by_pytest.is_some();
+        Ok(SelfChecks { known, compare, is_set_up, is_pytest_tried, needed_by_pytest, commands })
     }
 
     fn get(&self, id: &InstanceId) -> Option<&Checked> {
@@ -166,7 +170,8 @@ impl SelfChecks {
 
     /// Whether an instance can be solved without breaking a rule, as far as is known.
     pub(crate) fn is_solvable(&self, id: &InstanceId) -> bool {
-        self.get(id).map_or(!self.is_set_up, Checked::is_solvable)
+        let is_refused = || self.needed_by_pytest.is_some() && !self.commands.contains(id);
+        self.get(id).map_or_else(|| !self.is_set_up && !is_refused(), Checked::is_solvable)
     }
 
     /// What the dataset says about an instance.
@@ -193,7 +198,12 @@ impl SelfChecks {
             return Ok(());
         }
         let code = Code::of(lab)?;
-        let found = SelfCheck { lab, cache, code: &code, file }.check(originals, progress)?;
+        if !self.is_pytest_tried && originals.iter().any(|original| original.entry.is_none()) {
+            self.needed_by_pytest = needed_by_pytest(lab, cache, file)?;
+            self.is_pytest_tried = true;
+        }
+        let needed_by_pytest = self.needed_by_pytest.as_deref();
+        let found = SelfCheck { lab, needed_by_pytest, code: &code, file }.check(originals, progress)?;
         let keys: Vec<String> = originals.iter().map(|original| self.key(original.id)).collect();
         self.known.extend(keys.into_iter().zip(found))?;
         self.is_set_up = is_of_set_up(self.known.values());
@@ -209,8 +219,8 @@ impl SelfChecks {
 /// Tries originals of one repository.
 pub(crate) struct SelfCheck<'a> {
     pub(crate) lab: &'a Lab,
-    /// Where the tree without the repository's code is made.
-    pub(crate) cache: &'a Cache,
+    /// Why pytest cannot run without the code of the repository.
+    pub(crate) needed_by_pytest: Option<&'a str>,
     pub(crate) code: &'a Code,
     /// The place of a submission.
     pub(crate) file: &'a str,
@@ -263,7 +273,6 @@ impl SelfCheck<'_> {
         none_lost(place.run(again.collect(), TraceMode::Off, |at, _, shown| {
             sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
         })?)?;
-        let needed_by_pytest = ground::needed_by_pytest(self.lab, self.cache, self.file)?;
         let mut checked = Vec::new();
         for (at, (original, (_, reaches))) in originals.iter().zip(&evaluated).enumerate() {
             let Code { modules, sources } = self.code;
@@ -275,7 +284,10 @@ impl SelfCheck<'_> {
                 sabotage: sabotaged.remove(&at).unwrap_or(Sabotage::NotTried),
                 reaches: reaches.clone(),
                 dependency_imports: Vec::new(),
-                needed_by_pytest: needed_by_pytest.clone(),
+                needed_by_pytest: self
+                    .needed_by_pytest
+                    .filter(|_| original.entry.is_none())
+                    .map(str::to_owned),
                 data_files: Vec::new(),
                 defined_in: None,
                 hidden_code: hidden_code(&tree, original)?,
@@ -431,7 +443,6 @@ mod tests {
         assert!(!is_of_set_up(known.iter()), "none in common");
         known[0] = importing(&[]);
         known[0].needed_by_pytest = Some("pytest cannot run: no shop".to_owned());
-        assert!(is_of_set_up(known[..1].iter()), "one is enough");
         assert!(!known[0].is_solvable() && known[0].evidence()[0].contains("no shop"));
         assert!(!is_of_set_up(std::iter::empty::<&Checked>().collect::<Vec<_>>().into_iter()));
     }

@@ -22,7 +22,7 @@ use crate::record::id::hash_parts;
 use crate::referee::gistify::evaluate::Referee;
 use crate::referee::gistify::ground::Ground;
 use crate::referee::gistify::original::Original;
-use cause::NotMade;
+use cause::{Cause, NotMade};
 use search::{Searched, Searcher};
 
 /// Raised when the same instance may get another witness for a reason that lies in the driver.
@@ -53,6 +53,13 @@ pub(crate) struct Witnessed {
     /// Variants of the instance that the witness does not pass, by their place.
     #[serde(default)]
     pub(crate) dropped_variants: Vec<usize>,
+}
+
+impl Witnessed {
+    /// None for this cause, without a search.
+    fn without(cause: Cause, evidence: &str) -> Self {
+        Witnessed { result: Err(NotMade::new(cause, evidence)), trials: 0, dropped_variants: Vec::new() }
+    }
 }
 
 /// Makes witnesses for instances of one repository.

@@ -123,8 +123,7 @@ pub(crate) fn of_search(execution: &Execution, generated: &Generated) -> NotMade
         let failure = NotMade::new(cause, &failure).evidence;
         NotMade { cause, evidence: format!("{what}\n{failure}") }
     };
-    let words: Vec<&str> = failure.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-    if let Some(name) = generated.compiled.iter().find(|name| words.contains(&name.as_str())) {
+    if let Some(name) = lacked(&failure).find(|name| generated.compiled.iter().any(|one| one == name)) {
         return with(Cause::NativeCode, &format!("needs {name}, which is compiled"));
     }
     // What a child asks for is not seen here.
@@ -145,6 +144,13 @@ pub(crate) fn of_search(execution: &Execution, generated: &Generated) -> NotMade
         return with(Cause::TwinClasses, &format!("two classes: {}", twins.join(", ")));
     }
     NotMade::new(Cause::NoneAgrees, &failure)
+}
+
+/// The names, attributes and modules that a failure says are not there; of a dotted one the last part.
+fn lacked(failure: &str) -> impl Iterator<Item = &str> {
+    let starts = ["name '", "attribute '", "No module named '"];
+    let quoted = starts.into_iter().flat_map(|start| failure.split(start).skip(1));
+    quoted.filter_map(|rest| rest.split('\'').next()?.rsplit('.').next())
 }
 
 /// The module that a failure says is not there.
@@ -211,7 +217,9 @@ mod tests {
                 why.evidence
             );
         }
-        for other in ["TypeError: 'NoneType' object is not iterable", "name 'HingeLoss' is not defined"] {
+        for other in
+            ["seen: Hinge\nTypeError: 'NoneType' object is not iterable", "name 'HingeLoss' is not defined"]
+        {
             assert_eq!(failing(other).cause, Cause::NoneAgrees, "{other}");
         }
     }

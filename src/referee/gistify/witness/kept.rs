@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cause::Cause;
 use super::{Maker, Witnessed};
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Terms;
@@ -11,7 +12,7 @@ use crate::family::gistify::Violation;
 use crate::record::id::{InstanceId, sha256_hex};
 use crate::record::witness::{MADE, Witness, WitnessColumns};
 use crate::referee::gistify::evaluate::{Policy, Referee};
-use crate::referee::gistify::ground::{Files, Ground};
+use crate::referee::gistify::ground::{self, Files, Ground};
 use crate::referee::gistify::original::Original;
 use crate::store::Cache;
 use crate::store::memo::Memo;
@@ -51,6 +52,14 @@ pub(crate) fn of_repository<S: Fn() + Sync>(
     let mut known = Memo::<Witnessed>::open(&lab.folder.join(FILE))?;
     let keyed: Vec<(String, &Original<'_>)> = originals.iter().map(|one| (maker.key(one), one)).collect();
     let missing: Vec<_> = keyed.iter().filter(|(key, _)| known.get(key).is_none()).collect();
+    let is_test = |original: &Original<'_>| original.entry.is_none();
+    let tests = missing.iter().any(|(_, original)| is_test(original));
+    let refused = if tests { ground::refused(lab, &ground.setting)? } else { None };
+    let (hopeless, missing): (Vec<_>, Vec<_>) =
+        missing.into_iter().partition(|(_, original)| refused.is_some() && is_test(original));
+    let why = format!("without the repository, {}", refused.unwrap_or_default());
+    known
+        .extend(hopeless.iter().map(|(key, _)| (key.clone(), Witnessed::without(Cause::NoneAgrees, &why))))?;
     let step = begin(missing.len() as u64);
     for part in missing.chunks(PORTION) {
         let of_part: Vec<&Original<'_>> = part.iter().map(|(_, original)| *original).collect();

@@ -152,7 +152,7 @@ def test_what_comes_from_compiled_code_of_the_tree_is_named(start):
     files = {
         "tiny/__init__.py": "",
         "tiny/_fast.py": "class Fast:\n    answer = 42\n",
-        "tiny/core.py": "from ._fast import Fast as Quick\n\n\ndef answer():\n    return Quick.answer\n",
+        "tiny/core.py": "from ._fast import Fast as Quick\nfrom tiny import _fast as speed\nimport tiny._fast as tf\n\n\ndef answer():\n    return Quick.answer\n",
         "test_all.py": "from tiny.core import answer\n\n\ndef test_it():\n    assert answer() == 42\n",
     }
     execution, expected = executed(start, files, "test_all.py", "test_it")
@@ -161,5 +161,30 @@ def test_what_comes_from_compiled_code_of_the_tree_is_named(start):
     del execution["files"]["tiny/_fast.py"]
     made = search(start, files, execution, expected, "test_all.py", "test_it")
     assert made.text is None
-    assert made.said["compiled"] == ["Quick", "_fast"]
+    assert made.said["compiled"] == ["Quick", "_fast", "speed", "tf"]
     assert make(start, files, "test_all.py", "test_it").said["compiled"] == []
+
+
+def test_an_imported_name_that_is_added_to_is_bound_before(start):
+    files = {
+        "tiny/__init__.py": "from .core import kinds as core_kinds\nfrom .more import others\n\ncore_kinds += others\n",
+        "tiny/core.py": "kinds = ['a']\n\n\ndef known(kind):\n    return kind in kinds\n",
+        "tiny/more.py": "others = ['b']\n",
+        "test_it.py": "import tiny\nfrom tiny.core import known\n\n\ndef test_it():\n    assert known('b') and tiny.core_kinds == ['a', 'b']\n",
+    }
+    text = witness(start, files)
+    assert text.index("kinds = ['a']") < text.index("core_kinds = kinds") < text.index("core_kinds += others")
+
+
+def test_a_conftest_that_makes_cases_does_so_in_the_witness(start):
+    files = {
+        "tiny.py": "def double(number):\n    return number + number\n",
+        "conftest.py": "def pytest_generate_tests(metafunc):\n    if 'number' in metafunc.fixturenames:\n"
+        "        metafunc.parametrize('number', [1, 2])\n    if 'word' in metafunc.fixturenames:\n        raise ValueError\n",
+        "test_it.py": "from tiny import double\n\n\ndef test_it(number):\n    assert double(number) == 2 * number\n",
+    }
+    assert "def pytest_generate_tests(metafunc):" in witness(start, files)
+    # A hook of the test's own is called after that of the conftest: one file has no two of them.
+    own = "def pytest_generate_tests(metafunc):\n    pass\n"
+    made = make(start, dict(files, **{"test_it.py": files["test_it.py"] + "\n\n" + own}), "test_it.py", "test_it")
+    assert made.text is None and "fixture 'number' not found" in made.said["failures"][0][1]

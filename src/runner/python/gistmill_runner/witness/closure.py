@@ -62,12 +62,14 @@ class Closure:
         if self.asked is None:
             return set()
         roots = {("symbol", self.test.name, self.asked)}
-        for module in self.program.modules:
+        around = [one for one in self.program.modules if one is self.test or one.source.path.rpartition("/")[2] == "conftest.py"]
+        # A module has one hook of a name.
+        generating = [one for one in around if any(did_generate(one, function) for function in self._functions(one))]
+        for module in around:
             is_test = module is self.test
-            if not is_test and module.source.path.rpartition("/")[2] != "conftest.py":
-                continue
             for function in self._functions(module):
                 hook = is_test and (function.name.startswith(_HOOKS) or function.name in ("setup", "teardown"))
+                hook = hook or generating == [module] and did_generate(module, function)
                 if module.did_start(function) and (hook or is_fixture(module, function)):
                     roots.add(("symbol", module.name, function.name))
             if is_test and "pytestmark" in self.program.bindings[module.name]:
@@ -130,6 +132,11 @@ class Closure:
         """What an imported name of the tree is in the witness: the symbol, or an alias for a module."""
         meaning = self.program.target_of(binding, self.finder.assigned)
         return ("alias", binding.name) if meaning[0] == "module" else meaning
+
+
+def did_generate(module, function):
+    """Whether a function is the hook that makes cases of tests, and was asked for some."""
+    return function.name == "pytest_generate_tests" and module.did_start(function)
 
 
 def is_fixture(module, function):

@@ -261,7 +261,8 @@ class Planner:
                 elif symbol in self.wanted or binding.target in self.wanted:
                     externals.append((binding.alias, binding.target, symbol if symbol in self.wanted else binding.target))
             elif place == MODULE:
-                if (module.name, binding.name) in self.references.assigned and self._is_wanted(module, binding.name):
+                is_assigned = (module.name, binding.name) in self.references.assigned or self._is_rebound(module, binding.name)
+                if is_assigned and self._is_wanted(module, binding.name):
                     lines.append(Line(module, "assigned", statement, detail=binding))
             elif not self._names_module_level(module, statement, binding.name):
                 lines.append(Line(module, "local", statement, detail=binding))
@@ -271,6 +272,10 @@ class Planner:
         if externals:
             lines.insert(0, Line(module, "import", statement, module.source.span(statement), detail=externals))
         return lines
+
+    def _is_rebound(self, module, name):
+        """Whether an imported name of a module is also assigned there: `from .core import kinds`, and `kinds += more`."""
+        return any(one.kind not in ("from", "module", "external") for one in self.program.bindings[module.name][name])
 
     def _names_module_level(self, module, statement, name):
         """Whether every use of a local import can name what it stands for directly."""

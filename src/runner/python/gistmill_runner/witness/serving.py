@@ -101,7 +101,7 @@ class Generator:
             failures=[list(one) for one in search.failures],
             files=search.files,
             twins=twins(search.closure),
-            compiled=compiled(search.closure, self.modules),
+            compiled=compiled(search.closure.program, self.modules),
         )
         gc.collect()
 
@@ -193,8 +193,20 @@ def twins(closure):
     return sorted(name for name, modules in found.items() if len(modules) > 1)
 
 
-def compiled(closure, modules):
-    """Names under which the witness needs what is compiled: those of imports from it, and its modules' own."""
-    found = {name: name.rpartition(".")[2] for name, file in modules.items() if not file.endswith(".py")}
-    needed = (meaning for meaning in closure.needed if meaning[0] == "external" and meaning[2] in found)
-    return sorted(set(found.values()) | {meaning[-1] for meaning in needed})
+def compiled(program, modules):
+    """Names under which modules of the tree have what is compiled: those of imports of it and from it, and its modules' own."""
+    found = {name for name, file in modules.items() if not file.endswith(".py")}
+    names = {name.rpartition(".")[2] for name in found}
+    for name, bindings in (one for of_module in program.bindings.values() for one in of_module.items()):
+        if any(imported_from(binding) in found for binding in bindings):
+            names.add(name)
+    return sorted(names)
+
+
+def imported_from(binding):
+    """The module that an import binds, or from which it binds a name; None for a binding that is no import."""
+    if binding.kind == "from":
+        return "%s.%s" % binding.target
+    if binding.kind == "external":
+        return binding.target[2]
+    return binding.target
