@@ -1,5 +1,7 @@
 //! Repositories that cannot be finished: each says why, the others are complete.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::common::Bench;
@@ -80,24 +82,33 @@ fn nothing_is_written_of_repositories_that_all_failed_and_what_was_there_stays()
 }
 
 #[test]
-fn nothing_is_published_of_a_repository_that_pytest_needs_itself() {
+fn of_a_repository_that_pytest_needs_itself_commands_alone_are_published() {
     let bench = Bench::new();
-    bench.configure("[screen]\nattempts = 2", &["needed_by_pytest"]);
-    bench.build(&[]).with_code(0);
-    let dataset = bench.dataset();
-    assert_eq!(dataset.instances(), Vec::<Value>::new());
-    let name = "tests/test_sections.py::test_a_section_has_its_values";
-    let row = dataset.group(name);
+    let configure = |settings: &str| {
+        bench.configure(settings, &["needed_by_pytest"]);
+        let config = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
+        let entry =
+            "[[repo.entry]]\nname = \"count\"\ncommand = \"python -m iniconfig '[one]' a=1 b=2 '[two]'\"\n";
+        bench.write_config(&(config + entry));
+        bench.build(&[]).with_code(0);
+    };
+    let instances = || -> BTreeMap<String, Value> {
+        let rows = bench.dataset().instances().into_iter();
+        rows.map(|row| (text(&row["test_function"]).to_owned(), row)).collect()
+    };
+    configure("[screen]\nattempts = 2");
+    assert_eq!(instances().keys().collect::<Vec<_>>(), ["count"]);
+    let row = bench.dataset().group("tests/test_sections.py::test_a_section_has_its_values");
     assert_eq!(row["kept"], true, "{row:#}");
     assert!(texts(&row["flags"]).contains(&"dependency-imports-repository"), "{row:#}");
-    let asked = "sample_unsolvable = true\n[screen]\nattempts = 2\n[witness]\nmake = true";
-    bench.configure(asked, &["needed_by_pytest"]);
-    bench.build(&[]).with_code(0);
-    let published = bench.dataset().instances();
-    assert_eq!(published.len(), 2);
-    for one in published {
-        assert!(texts(&one["flags"]).contains(&"dependency-imports-repository"), "{one:#}");
-        assert_eq!(one["witness"], "none-agrees", "{one:#}");
+
+    configure("sample_unsolvable = true\n[screen]\nattempts = 2\n[witness]\nmake = true");
+    let published = instances();
+    assert_eq!(published.len(), 3);
+    for (name, one) in published {
+        let is_test = name != "count";
+        assert_eq!(texts(&one["flags"]).contains(&"dependency-imports-repository"), is_test, "{one:#}");
+        assert_eq!(one["witness"], if is_test { "none-agrees" } else { "made" }, "{one:#}");
     }
 }
 

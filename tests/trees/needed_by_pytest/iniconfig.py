@@ -1,5 +1,7 @@
 """A library that pytest imports before it runs any test."""
 
+import sys
+
 
 class ParseError(Exception):
     """A line that cannot be read."""
@@ -34,3 +36,13 @@ class IniConfig:
 
     def __getitem__(self, name):
         return self.sections[name]
+
+
+def main():
+    config = IniConfig("", "\n".join(sys.argv[1:]))
+    for name in sorted(config.sections):
+        print(name, len(config[name]))
+
+
+if __name__ == "__main__":
+    main()
