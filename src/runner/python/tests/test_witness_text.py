@@ -188,3 +188,13 @@ def test_a_conftest_that_makes_cases_does_so_in_the_witness(start):
     own = "def pytest_generate_tests(metafunc):\n    pass\n"
     made = make(start, dict(files, **{"test_it.py": files["test_it.py"] + "\n\n" + own}), "test_it.py", "test_it")
     assert made.text is None and "fixture 'number' not found" in made.said["failures"][0][1]
+
+
+def test_what_was_asked_of_the_names_of_a_module_is_not_asked_of_those_of_the_witness(start):
+    files = {
+        "tiny/__init__.py": "from .core import Kind as short\n\nif 'Kind' not in globals():\n    Kind = short\n",
+        "tiny/core.py": "class Kind:\n    size = 3\n\n\ndef made():\n    return Kind()\n",
+        "test_it.py": "import tiny\nfrom tiny.core import made\n\n\ndef test_it():\n    assert isinstance(made(), tiny.Kind)\n",
+    }
+    text = witness(start, files)
+    assert "globals()" not in text and "Kind = short" in text

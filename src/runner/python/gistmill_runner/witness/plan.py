@@ -30,6 +30,13 @@ def acts(statement):
     return True
 
 
+def asks_for_names(test):
+    """Whether a condition is `"name" not in globals()` or the like: the witness has other names than the module."""
+    table = test.comparators[0] if isinstance(test, ast.Compare) and len(test.ops) == 1 else None
+    asks = table is not None and isinstance(test.ops[0], (ast.In, ast.NotIn)) and isinstance(table, ast.Call)
+    return asks and getattr(table.func, "id", "") in ("globals", "locals", "vars", "dir") and not table.args
+
+
 def unit_of(module, statement):
     """What names a statement in decisions: where it stands."""
     return (module.name, statement.lineno, statement.col_offset)
@@ -389,6 +396,8 @@ class Planner:
             return []
         if not body_ran and not self._keeps_guard(module, statement, statement.test):
             return other
+        if place == MODULE and body_ran and not other and asks_for_names(statement.test):
+            return body
         if body_ran and not body and not other and is_pure(statement.test):
             return []
         is_elif = module.source.text.startswith("elif", module.source.start(statement))
