@@ -184,6 +184,8 @@ def test_a_conftest_that_makes_cases_does_so_in_the_witness(start):
         "test_it.py": "from tiny import double\n\n\ndef test_it(number):\n    assert double(number) == 2 * number\n",
     }
     assert "def pytest_generate_tests(metafunc):" in witness(start, files)
+    # pytest asks it about every test: one without such cases does without.
+    assert "metafunc" not in witness(start, dict(files, **{"test_it.py": files["test_it.py"].replace("number", "").replace("double() == 2 * ", "double(1) == 2")}))
     # A hook of the test's own is called after that of the conftest: one file has no two of them.
     own = "def pytest_generate_tests(metafunc):\n    pass\n"
     made = make(start, dict(files, **{"test_it.py": files["test_it.py"] + "\n\n" + own}), "test_it.py", "test_it")

@@ -9,6 +9,8 @@ from .source import remembered
 
 # More rounds than a chain of names is long.
 _ROUNDS = 200
+# By which a module, or a conftest, makes cases of tests.
+CASES_HOOK = "pytest_generate_tests"
 _HOOKS = ("setup_", "teardown_", "pytest_generate")
 
 
@@ -50,32 +52,40 @@ class Closure:
         )  # fmt: skip
         self.planner = Planner(program, self.finder, options, decisions, test, main)
         self.pinned, self.looked_up = set(), set()
-        self.needed = self._roots() | set(decisions.extra) | set(aliases)
+        self.needed = self._roots(decisions) | set(decisions.extra) | set(aliases)
         if decisions.made:
             self.needed |= {TYPES}.union(*map(self._names_of, decisions.made))
         self.tops = []
         self.references = []
         self._close()
 
-    def _roots(self):
+    def _roots(self, decisions):
         """The test, and what pytest finds by itself: fixtures and functions around the test that started."""
         if self.asked is None:
             return set()
         roots = {("symbol", self.test.name, self.asked)}
-        around = [one for one in self.program.modules if one is self.test or one.source.path.rpartition("/")[2] == "conftest.py"]
-        # A module has one hook of a name.
-        generating = [one for one in around if any(did_generate(one, function) for function in self._functions(one))]
-        for module in around:
+        for module in self.program.modules:
             is_test = module is self.test
+            if not is_test and not is_conftest(module):
+                continue
             for function in self._functions(module):
                 hook = is_test and (function.name.startswith(_HOOKS) or function.name in ("setup", "teardown"))
-                hook = hook or generating == [module] and did_generate(module, function)
                 if module.did_start(function) and (hook or is_fixture(module, function)):
                     roots.add(("symbol", module.name, function.name))
             if is_test and "pytestmark" in self.program.bindings[module.name]:
                 roots.add(("symbol", module.name, "pytestmark"))
-        self.pinned = set(roots)
+        self.pinned = roots | ({self.cases_made_by()} & decisions.extra)
         return roots
+
+    def cases_made_by(self):
+        """The hook of a conftest that pytest asked for cases, where there is one of them and the test's module has none."""
+        asked = [
+            module
+            for module in self.program.modules
+            if (module is self.test or is_conftest(module))
+            and any(one.name == CASES_HOOK and module.did_start(one) for one in self._functions(module))
+        ]
+        return ("symbol", asked[0].name, CASES_HOOK) if len(asked) == 1 and asked[0] is not self.test else None
 
     @staticmethod
     def _functions(module):
@@ -134,9 +144,9 @@ class Closure:
         return ("alias", binding.name) if meaning[0] == "module" else meaning
 
 
-def did_generate(module, function):
-    """Whether a function is the hook that makes cases of tests, and was asked for some."""
-    return function.name == "pytest_generate_tests" and module.did_start(function)
+def is_conftest(module):
+    """Whether a module is one of those that pytest reads beside tests."""
+    return module.source.path.rpartition("/")[2] == "conftest.py"
 
 
 def is_fixture(module, function):

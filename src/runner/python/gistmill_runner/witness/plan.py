@@ -30,11 +30,23 @@ def acts(statement):
     return True
 
 
-def asks_for_names(test):
-    """Whether a condition is `"name" not in globals()` or the like: the witness has other names than the module."""
-    table = test.comparators[0] if isinstance(test, ast.Compare) and len(test.ops) == 1 else None
-    asks = table is not None and isinstance(test.ops[0], (ast.In, ast.NotIn)) and isinstance(table, ast.Call)
+def asks_for_names(module, statement):
+    """Whether an `if`, which is evaluated once, asks `"name" not in globals()` or the like: the witness has other names than the module."""
+    test, owner = statement.test, module.source.parents[statement]
+    while isinstance(owner, ast.stmt):
+        if isinstance(owner, _LOOPS):
+            return False
+        owner = module.source.parents[owner]
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Constant):
+        return False
+    table = test.comparators[0]
+    asks = isinstance(test.ops[0], (ast.In, ast.NotIn)) and isinstance(table, ast.Call)
     return asks and getattr(table.func, "id", "") in ("globals", "locals", "vars", "dir") and not table.args
+
+
+def _reads(statement, name):
+    """Whether a statement reads a name."""
+    return any(node.id == name and isinstance(node.ctx, ast.Load) for node in names_of(statement))
 
 
 def unit_of(module, statement):
@@ -281,8 +293,9 @@ class Planner:
         return lines
 
     def _is_rebound(self, module, name):
-        """Whether an imported name of a module is also assigned there: `from .core import kinds`, and `kinds += more`."""
-        return any(one.kind not in ("from", "module", "external") for one in self.program.bindings[module.name][name])
+        """Whether what an imported name stands for is changed by the name: `from .core import kinds`, and `kinds += more`."""
+        changes = (one.statement for one in self.program.bindings[module.name][name] if one.kind == "assignment")
+        return any(isinstance(one, ast.AugAssign) or _reads(one, name) for one in changes)
 
     def _names_module_level(self, module, statement, name):
         """Whether every use of a local import can name what it stands for directly."""
@@ -396,7 +409,7 @@ class Planner:
             return []
         if not body_ran and not self._keeps_guard(module, statement, statement.test):
             return other
-        if place == MODULE and body_ran and not other and asks_for_names(statement.test):
+        if place == MODULE and body_ran and not on_one_line and not other and asks_for_names(module, statement):
             return body
         if body_ran and not body and not other and is_pure(statement.test):
             return []

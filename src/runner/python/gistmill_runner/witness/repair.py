@@ -41,4 +41,8 @@ def repaired(decisions, failure, closure):
                 if meaning[0] == "symbol" and meaning not in closure.needed and meaning not in decided.extra:
                     decided.extra.add(meaning)
                     new = True
+    cases = closure.cases_made_by() if "fixture '" in failure else None
+    if cases is not None and cases not in closure.needed:
+        decided.extra.add(cases)
+        new = True
     return decided if new else None
