@@ -196,11 +196,7 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
         let code = Code::of(&prepared.lab)?;
         let originals = restored.originals(&repo.slug)?;
         let file = restored.family().submission();
-        let needed = if originals.iter().any(|original| original.entry.is_none()) {
-            needed_by_pytest(&prepared.lab, &restored.job.cache, file)?
-        } else {
-            None
-        };
+        let needed = needed_by_pytest(&prepared.lab, &restored.job.cache, file)?;
         let check = SelfCheck { lab: &prepared.lab, needed_by_pytest: needed.as_deref(), code: &code, file };
         let stage = restored.job.progress.stage(&format!("{} self-check", repo.slug), originals.len() as u64);
         let found = check.check(&originals, &mut || stage.step())?;

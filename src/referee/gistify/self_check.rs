@@ -197,7 +197,7 @@ impl SelfChecks {
             return Ok(());
         }
         let code = Code::of(lab)?;
-        if !self.is_pytest_tried && originals.iter().any(|original| original.entry.is_none()) {
+        if !self.is_pytest_tried {
             self.needed_by_pytest = needed_by_pytest(lab, cache, file)?;
             self.is_pytest_tried = true;
         }
@@ -218,7 +218,7 @@ impl SelfChecks {
 /// Tries originals of one repository.
 pub(crate) struct SelfCheck<'a> {
     pub(crate) lab: &'a Lab,
-    /// Why pytest cannot run without the code of the repository.
+    /// Why pytest cannot run without the code of the repository, which is nothing to a command.
     pub(crate) needed_by_pytest: Option<&'a str>,
     pub(crate) code: &'a Code,
     /// The place of a submission.

@@ -52,11 +52,9 @@ pub(crate) fn of_repository<S: Fn() + Sync>(
     let mut known = Memo::<Witnessed>::open(&lab.folder.join(FILE))?;
     let keyed: Vec<(String, &Original<'_>)> = originals.iter().map(|one| (maker.key(one), one)).collect();
     let missing: Vec<_> = keyed.iter().filter(|(key, _)| known.get(key).is_none()).collect();
-    let is_test = |original: &Original<'_>| original.entry.is_none();
-    let tests = missing.iter().any(|(_, original)| is_test(original));
-    let refused = if tests { ground::refused(lab, &ground.setting)? } else { None };
+    let refused = if missing.is_empty() { None } else { ground::refused(lab, &ground.setting)? };
     let (hopeless, missing): (Vec<_>, Vec<_>) =
-        missing.into_iter().partition(|(_, original)| refused.is_some() && is_test(original));
+        missing.into_iter().partition(|(_, original)| refused.is_some() && original.entry.is_none());
     let why = format!("without the repository, {}", refused.unwrap_or_default());
     known
         .extend(hopeless.iter().map(|(key, _)| (key.clone(), Witnessed::without(Cause::NoneAgrees, &why))))?;
